@@ -26,6 +26,13 @@ function(xtal_test_environment out)
 	if(XTAL_SANITIZE MATCHES "address")
 		list(APPEND env "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1")
 	endif()
+	if(XTAL_SANITIZE MATCHES "thread") # forked children open contexts of their own: let them
+		set(options "halt_on_error=1:die_after_fork=0:second_deadlock_stack=1")
+		if(EXISTS ${CMAKE_SOURCE_DIR}/tools/ci/tsan.supp)
+			string(APPEND options ":suppressions=${CMAKE_SOURCE_DIR}/tools/ci/tsan.supp")
+		endif()
+		list(APPEND env "TSAN_OPTIONS=${options}")
+	endif()
 	set(${out} "${env}" PARENT_SCOPE)
 endfunction()
 
