@@ -240,13 +240,13 @@ void xtal_agent_fork_child(void)
 	on_agent = false;
 }
 
-void xtal_agent_post(struct xtal_task *task)
+bool xtal_agent_post(struct xtal_task *task)
 {
-	bool signal = false;
+	bool signal = false, mine = false;
 
 	xtal_lock(&agent.lock);
 	if (!task->queued) {
-		task->queued = true;
+		task->queued = mine = true;
 		task->next = NULL;
 		signal = agent.tasks == NULL;
 		*agent.tasks_end = task;
@@ -255,6 +255,7 @@ void xtal_agent_post(struct xtal_task *task)
 	xtal_unlock(&agent.lock);
 	if (signal)
 		xtal_os_event_signal(agent.doorbell);
+	return mine;
 }
 
 struct call {

@@ -35,8 +35,8 @@ bool xtal_agent_is_me(void);
 /* In a forked child: there is no agent here. */
 void xtal_agent_fork_child(void);
 
-/* Runs the task soon on the agent; queueing it again before it ran does nothing. */
-void xtal_agent_post(struct xtal_task *task);
+/* Runs the task soon on the agent. False: it is queued already and runs once. */
+bool xtal_agent_post(struct xtal_task *task);
 /* Runs fn(arg) on the agent and waits for its end (directly when called there). Holds no lock. */
 void xtal_agent_call(void (*fn)(void *arg), void *arg);
 

@@ -11,6 +11,10 @@ void xtal_connect_run(struct xtal_task *task);
 void xtal_connect_ask(struct xtal_link *link);
 /* Closes descriptors and mappings; nobody uses the link any more. */
 void xtal_connect_close(struct xtal_link *link);
+/* Begins to watch the connection. On the agent. Errors: -errno. */
+int xtal_connect_watch(struct xtal_link *link);
+/* Takes a peer's object out of our address space. */
+void xtal_connect_unmap(struct xtal_window *w);
 /* Stops watching; on the agent. */
 void xtal_connect_stop(struct xtal_link *link);
 

@@ -57,16 +57,16 @@ struct xtal_grant {
 /* A question to the target that is under way. */
 struct xtal_resolve {
 	struct xtal_list node;
-	uint64_t id, addr, len, deadline;
-	uint32_t token;
+	uint64_t id, addr, len;
+	uint32_t token, rights;
 	bool token_valid, sent;
 };
 
-/* A refusal that the target gave, kept shortly so that waiting operations find it. */
+/* A refusal that the target gave, kept until some more have come: those who asked find it. */
 struct xtal_denial {
-	uint64_t addr, len, until;
-	uint32_t token, status;
-	bool token_valid, retry;
+	uint64_t id; /* of the question */
+	uint32_t status;
+	bool retry;
 	char text[160];
 };
 
@@ -85,7 +85,7 @@ struct xtal_link {
 	struct xtal_lock lock; /* all below */
 	struct xtal_intervals grants;
 	struct xtal_list windows, resolves, waiters;
-	struct xtal_denial denials[8];
+	struct xtal_denial denials[32];
 	uint32_t next_denial;
 	uint64_t next_id;
 	uint64_t seats[XTAL_BOARD_WORDS / 64]; /* taken activity words */
@@ -96,7 +96,7 @@ struct xtal_link {
 	struct xtal_source sock, death;
 	int doorbell; /* the target's agent */
 	int pid;      /* the target's, as we see it; 0: unknown */
-	bool cma, peer_ring, listed_drain;
+	bool cma, peer_ring, stopped, draining;
 	char cma_text[160];
 	struct xtal_slot_table *table;
 	void *memory; /* board, then rings */
@@ -108,10 +108,10 @@ struct xtal_link {
 	struct xtal_requester_slot slots[XTAL_LINK_WINDOW];
 	struct xtal_lane lane; /* for data that arrives in messages */
 	struct xtal_drain drain;
-	uint32_t open_ops;      /* in the requester */
-	_Atomic uint32_t polls; /* bumped by pollers: they drain, the agent need not */
-	uint32_t polls_seen;
-	bool armed;
+	uint32_t open_ops;           /* in the requester */
+	_Atomic uint64_t polled_at;  /* ns: when a program's thread last drained it itself */
+	uint64_t patience;           /* ns: when a claimed frame of an overdue operation is given up */
+	bool armed;                  /* the owner signals our doorbell */
 };
 
 /* The link of ctx to (eid, tid) over the pipeline, made when there is none; a reference. The
@@ -119,15 +119,18 @@ struct xtal_link {
 struct xtal_link *xtal_link_get(struct xtal_context *ctx, struct xtal_eid eid, uint32_t tid,
 				uint32_t pipeline);
 void xtal_link_put(struct xtal_link *link);
+/* Has the agent look at the link: connect, ask, or tidy up. */
+void xtal_link_post(struct xtal_link *link);
 
 /*
- * A grant for the access, with a reference. Returns 0; -EINPROGRESS: asked, the queue is now
- * in the link's list of waiters and is kicked later; or a positive status (text tells why).
+ * A grant for the access, with a reference. *ask: 0, or what an earlier call left there for
+ * the same operation. Returns 0; -EINPROGRESS: asked, the queue is now in the link's list of
+ * waiters and is kicked later; or a positive status (text tells why). Under the queue's lock.
  */
 struct xtal_queue;
 int xtal_link_resolve(struct xtal_link *link, const struct xtal_remote *remote, uint64_t len,
-		      uint32_t rights, struct xtal_queue *waiter, struct xtal_grant **out,
-		      char *text, size_t text_size);
+		      uint32_t rights, struct xtal_queue *waiter, uint64_t *ask,
+		      struct xtal_grant **out, char *text, size_t text_size);
 void xtal_grant_put(struct xtal_grant *grant);
 /* The slot's word changed: the grant is not handed out again. */
 void xtal_link_forget(struct xtal_grant *grant);
@@ -140,13 +143,13 @@ void xtal_link_unseat(struct xtal_link *link, struct xtal_activity *seat);
 void xtal_link_fail(struct xtal_link *link, uint32_t status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Takes the queue out of the list of waiters. */
+/* Kicks all waiters. Under the link's lock. */
+void xtal_link_wake(struct xtal_link *link);
+/* Takes the queue out of the list of waiters. Under the queue's lock. */
 void xtal_link_unwait(struct xtal_link *link, struct xtal_queue *queue);
 
-/* On the agent: ends all links of ctx, or (ctx NULL) all links to the context self. */
-void xtal_links_close(struct xtal_context *ctx);
-/* A context of this process goes: links that lead to it end. On the agent. */
-void xtal_links_lost_self(struct xtal_context *ctx, struct xtal_context *self);
+/* Ends all links of ctx (self NULL), or those that lead to the context self. */
+void xtal_links_close(struct xtal_context *ctx, const struct xtal_context *self);
 /* On the agent, now and then: overdue connects and questions. */
 void xtal_links_tick(struct xtal_context *ctx, uint64_t now);
 
