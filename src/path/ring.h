@@ -41,6 +41,8 @@ struct xtal_ring_half {
 	uint64_t peer;	   /* newest checked value of the other's counter */
 	uint64_t pending;  /* size of the frame reserved or claimed; 0: none */
 	uint64_t skip;	   /* sending: bytes skipped in front of it */
+	uint64_t payload;  /* its payload length, as checked */
+	uint64_t shown;	   /* receiving: the counter as published to the producer */
 };
 
 struct xtal_ring_end {
@@ -97,7 +99,11 @@ bool xtal_ring_prepare_room(struct xtal_ring_end *end, size_t payload_len);
 int xtal_ring_peek(struct xtal_ring_end *end, const uint8_t **header, const uint8_t **payload,
 		   size_t *payload_len);
 
-/* Gives the claimed frame's room back. True: the producer waits for room, ring its doorbell. */
+/*
+ * Gives the room of the claimed frame, and of cancelled ones passed over, back. To be called
+ * after every peek, also one that found nothing. True: the producer waits for room, ring its
+ * doorbell.
+ */
 bool xtal_ring_release(struct xtal_ring_end *end);
 
 /*
@@ -109,7 +115,7 @@ int xtal_ring_cancel(struct xtal_ring_end *end, uint64_t position);
 /* Frames before this position have been consumed (or were cancelled). Errors: -EPROTO. */
 int xtal_ring_consumed(struct xtal_ring_end *end, uint64_t *position);
 
-/* Before sleeping on the receiving half: false when frames wait (or the peer lies: peek tells). */
+/* Before sleeping on the receiving half: false when frames wait, or the peer lies (peek tells). */
 bool xtal_ring_prepare_sleep(struct xtal_ring_end *end);
 /* After waking, for whatever reason. */
 void xtal_ring_cancel_sleep(struct xtal_ring_end *end);

@@ -75,7 +75,7 @@ struct xtal_msg_notify {
 struct xtal_msg {
 	enum xtal_msg_type type;
 	uint16_t flags;		     /* of enum xtal_msg_flag */
-	enum xtal_msg_atomic atomic; /* ATOMIC; echoed in its RESPONSE */
+	enum xtal_msg_atomic atomic; /* ATOMIC; echoed in a good RESPONSE */
 	uint8_t operand_size;	     /* ATOMIC: 1, 2, 4, 8, 16; echoed in a good RESPONSE */
 	enum xtal_status status;     /* RESPONSE */
 	uint64_t seq;		     /* numbers the sender's frames of this link, consecutively */
@@ -92,7 +92,8 @@ struct xtal_msg {
 	uint32_t tid;	       /* the target context's id in the API's form */
 	uint32_t key;	       /* the segment's index (token_id, rkey); 0: found by address */
 	uint32_t rights;       /* of enum xtal_msg_right */
-	uint64_t operand[2];   /* ATOMIC: low word first; RESPONSE to it: the old value */
+	uint64_t operand[2];   /* ATOMIC: low word first, no bits beyond operand_size; RESPONSE
+				* to it: the old value */
 	uint64_t compare[2];   /* CAS */
 	struct xtal_msg_notify notify;
 	uint64_t expiry; /* requests: not to be executed after this, target's clock; 0: no limit */

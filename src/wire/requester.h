@@ -143,7 +143,7 @@ bool xtal_requester_next_expired(const struct xtal_requester *r, uint64_t now,
 /*
  * The operation has ended for the caller; no further frame of it is sent. silent: no answer
  * can come any more (every frame was cancelled, unsent ones need no cancelling); otherwise its
- * slot stays taken until the answer, or one for a later operation, arrives.
+ * slot stays taken until the answer, one for a later operation, or the PONG to a later PING.
  * Errors: -ENOENT (no such open operation).
  */
 int xtal_requester_abandon(struct xtal_requester *r, uint64_t cookie, bool silent);
