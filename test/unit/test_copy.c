@@ -16,7 +16,7 @@
 
 #include "base/copy.h"
 
-#define AREA 8192
+#define AREA  8192
 #define GUARD 64
 
 static void fill(unsigned char *p, size_t n, unsigned seed)
@@ -77,9 +77,8 @@ static void long_copies(void **state)
 /* Lengths at which other machinery takes over. */
 static void huge_copies(void **state)
 {
-	static const size_t lengths[] = { 65536,	    65531,  524288 - 8,
-					  524288,	    524296, (size_t)3 << 20,
-					  ((size_t)1 << 20) + 3 };
+	static const size_t lengths[] = { 65536,  65531,           524288 - 8,           524288,
+					  524296, (size_t)3 << 20, ((size_t)1 << 20) + 3 };
 	unsigned char *src = malloc(4u << 20), *dst = malloc(4u << 20);
 
 	(void)state;
@@ -220,9 +219,9 @@ static void run_race(unsigned char *area, size_t off, size_t len)
 
 static void last_lands_last(void **state)
 {
-	static const size_t lengths[] = { 1,   2,   3,	 4,   7,    8,	  9,	12,   13,   16,
-					  24,  63,  64,	 65,  100,  200,  255,	256,  513,  1000,
-					  2048, 2064, 4096, 5001, 65536, 65537 };
+	static const size_t lengths[] = { 1,   2,    3,    4,    7,    8,    9,     12,   13,
+					  16,  24,   63,   64,   65,   100,  200,   255,  256,
+					  513, 1000, 2048, 2064, 4096, 5001, 65536, 65537 };
 	unsigned char *area = aligned_alloc(64, 128 << 10);
 
 	(void)state;
@@ -276,8 +275,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_alignment), cmocka_unit_test(long_copies),
-		cmocka_unit_test(huge_copies),	   cmocka_unit_test(tail_length),
-		cmocka_unit_test(overlap),	   cmocka_unit_test(last_lands_last),
+		cmocka_unit_test(huge_copies),     cmocka_unit_test(tail_length),
+		cmocka_unit_test(overlap),         cmocka_unit_test(last_lands_last),
 		cmocka_unit_test(words_are_whole),
 	};
 

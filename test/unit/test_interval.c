@@ -51,8 +51,8 @@ static void twin_visits(const struct twin *t, bool covering, uint64_t lo, uint64
 {
 	memset(out, 0, sizeof(*out));
 	for (size_t i = 0; i < t->count; i++) {
-		bool hit = covering ? t->items[i].lo <= lo && hi <= t->items[i].hi :
-				      t->items[i].lo < hi && lo < t->items[i].hi;
+		bool hit = covering ? t->items[i].lo <= lo && hi <= t->items[i].hi
+				    : t->items[i].lo < hi && lo < t->items[i].hi;
 
 		if (hit) {
 			out->count[(uintptr_t)t->items[i].value]++;
@@ -64,9 +64,8 @@ static void twin_visits(const struct twin *t, bool covering, uint64_t lo, uint64
 static void compare(const struct xtal_intervals *set, const struct twin *t, bool covering,
 		    uint64_t lo, uint64_t hi)
 {
-	void *(*find)(const struct xtal_intervals *, uint64_t, uint64_t,
-		      bool (*)(void *, void *), void *) =
-		covering ? xtal_intervals_covering : xtal_intervals_touching;
+	void *(*find)(const struct xtal_intervals *, uint64_t, uint64_t, bool (*)(void *, void *),
+		      void *) = covering ? xtal_intervals_covering : xtal_intervals_touching;
 	struct visits want, got = { 0 };
 
 	twin_visits(t, covering, lo, hi, &want);
@@ -102,9 +101,8 @@ static void remove_both(struct xtal_intervals *set, struct twin *t)
 	if (t->count == 0)
 		return;
 	i = draw((unsigned)t->count);
-	assert_int_equal(xtal_intervals_remove(set, t->items[i].lo, t->items[i].hi,
-					       t->items[i].value),
-			 0);
+	assert_int_equal(
+		xtal_intervals_remove(set, t->items[i].lo, t->items[i].hi, t->items[i].value), 0);
 	t->items[i] = t->items[--t->count];
 }
 
@@ -191,8 +189,7 @@ static void edges(void **state)
 	v.stop_at = 1;
 	assert_ptr_equal(xtal_intervals_covering(&set, 0, UINT64_MAX, count_visit, &v), one);
 	v = (struct visits){ .stop_at = 1 };
-	assert_ptr_equal(xtal_intervals_touching(&set, UINT64_MAX - 1, UINT64_MAX, count_visit,
-						 &v),
+	assert_ptr_equal(xtal_intervals_touching(&set, UINT64_MAX - 1, UINT64_MAX, count_visit, &v),
 			 two);
 	v = (struct visits){ 0 };
 	assert_null(xtal_intervals_touching(&set, 5, 5, count_visit, &v));

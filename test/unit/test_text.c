@@ -50,9 +50,19 @@ static void check_eid(const char *text, uint64_t hi, uint64_t lo, const char *ba
 
 static void eids(void **state)
 {
-	static const char *const bad[] = { "",	     " 1",	"1 ",	    "-1",   "1.2.3",
-					   "1.2.3.4.5", "256.1.1.1", "4294967296", "0x", "abc",
-					   "fe80::1%lo", "12x",	    "99999999999999999999" };
+	static const char *const bad[] = { "",
+					   " 1",
+					   "1 ",
+					   "-1",
+					   "1.2.3",
+					   "1.2.3.4.5",
+					   "256.1.1.1",
+					   "4294967296",
+					   "0x",
+					   "abc",
+					   "fe80::1%lo",
+					   "12x",
+					   "99999999999999999999" };
 	struct xtal_eid eid = { 1, 2 };
 	char buf[8];
 
