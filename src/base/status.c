@@ -2,7 +2,7 @@
 /* The words for the core's statuses. */
 #include "base/status.h"
 
-const char *xtal_status_text(enum xtal_status status)
+const char *xtal_status_sentence(enum xtal_status status)
 {
 	switch (status) {
 	case XTAL_OK:

@@ -23,7 +23,7 @@ static struct {
 	struct xtal_lock life; /* one start or stop at a time; held across thread starts */
 	struct xtal_lock lock; /* the list below */
 	struct xtal_list contexts;
-	uint32_t count;
+	uint32_t count; /* entered and not left */
 	bool atfork_done;
 	struct xtal_lock fds_lock;
 	bool *fds; /* by number: a child closes it */
@@ -97,13 +97,19 @@ int xtal_engine_enter(struct xtal_context *ctx)
 	return err;
 }
 
-void xtal_engine_leave(struct xtal_context *ctx)
+void xtal_engine_hide(struct xtal_context *ctx)
 {
 	xtal_lock(&engine.life);
 	xtal_lock(&engine.lock);
 	xtal_list_remove(&ctx->node);
-	engine.count--;
 	xtal_unlock(&engine.lock);
+	xtal_unlock(&engine.life);
+}
+
+void xtal_engine_leave(struct xtal_context *ctx)
+{
+	xtal_lock(&engine.life);
+	engine.count--;
 	/* Partner: xtal_engine_find() raises users under the lock. */
 	while (atomic_load_explicit(&ctx->users, memory_order_acquire))
 		xtal_os_sleep_ns(20000);

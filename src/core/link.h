@@ -97,6 +97,8 @@ struct xtal_link {
 	int doorbell; /* the target's agent */
 	int pid;      /* the target's, as we see it; 0: unknown */
 	bool cma, peer_ring, stopped, draining;
+	const char *broken; /* the agent is to end the link for this reason */
+	uint32_t broken_status;
 	char cma_text[160];
 	struct xtal_slot_table *table;
 	void *memory; /* board, then rings */
@@ -145,6 +147,9 @@ void xtal_link_fail(struct xtal_link *link, uint32_t status, const char *format,
 
 /* Kicks all waiters. Under the link's lock. */
 void xtal_link_wake(struct xtal_link *link);
+/* The same soon, on the agent; the text is static. Under the link's lock. */
+void xtal_link_fail_later(struct xtal_link *link, uint32_t status, const char *text);
+
 /* Takes the queue out of the list of waiters. Under the queue's lock. */
 void xtal_link_unwait(struct xtal_link *link, struct xtal_queue *queue);
 
