@@ -55,9 +55,9 @@ struct dev_eid {
 
 /* One entity unit: an address that a device answers to. */
 struct eu_info {
-	__u32 eid_idx;      /* place in the device's table */
+	__u32 eid_idx; /* place in the device's table */
 	struct dev_eid eid;
-	__u32 upi;          /* partition, 15 bits; 0 here */
+	__u32 upi; /* partition, 15 bits; 0 here */
 };
 
 struct cdma_device_cap {
@@ -77,40 +77,40 @@ struct cdma_device_cap {
 };
 
 struct cdma_device_attr {
-	__u8 eu_num;                         /* entries used of eus[], 1..64 */
-	struct dev_eid eid;                  /* the device's own address */
-	struct eu_info eu;                   /* the one in use as source */
+	__u8 eu_num;        /* entries used of eus[], 1..64 */
+	struct dev_eid eid; /* the device's own address */
+	struct eu_info eu;  /* the one in use as source */
 	struct eu_info eus[CDMA_MAX_EU_NUM];
 	struct cdma_device_cap dev_cap;
 };
 
 /* ---- Kernel protocol: for completeness only ---- */
 
-#define CDMA_IOC_MAGIC 'C'
-#define CDMA_EVENT_CMD_MAGIC 'F'
-#define CDMA_SYNC _IOWR(CDMA_IOC_MAGIC, 0, struct cdma_ioctl_hdr)
+#define CDMA_IOC_MAGIC           'C'
+#define CDMA_EVENT_CMD_MAGIC     'F'
+#define CDMA_SYNC                _IOWR(CDMA_IOC_MAGIC, 0, struct cdma_ioctl_hdr)
 #define JFAE_CMD_GET_ASYNC_EVENT 0
-#define JFCE_CMD_WAIT_EVENT 0
+#define JFCE_CMD_WAIT_EVENT      0
 #define CDMA_CMD_GET_ASYNC_EVENT \
 	_IOWR(CDMA_EVENT_CMD_MAGIC, JFAE_CMD_GET_ASYNC_EVENT, struct cdma_cmd_async_event)
 #define CDMA_CMD_WAIT_JFC \
 	_IOWR(CDMA_EVENT_CMD_MAGIC, JFCE_CMD_WAIT_EVENT, struct cdma_cmd_jfce_wait_args)
 
-#define MAP_COMMAND_MASK 0xff
-#define MAP_INDEX_MASK 0xffffff
-#define MAP_INDEX_SHIFT 8
-#define CDMA_ADDR_SHIFT 32
-#define CDMA_SRC_IDX_SHIFT 16
-#define CDMA_DOORBELL_OFFSET 0x80
-#define CDMA_CQE_STATUS_NUM 7
-#define CDMA_CQE_SUB_STATUS_NUM 5
-#define CDMA_INTER_ERR 1
-#define CDMA_JFC_DB_CI_IDX_M 0x3fffff
+#define MAP_COMMAND_MASK          0xff
+#define MAP_INDEX_MASK            0xffffff
+#define MAP_INDEX_SHIFT           8
+#define CDMA_ADDR_SHIFT           32
+#define CDMA_SRC_IDX_SHIFT        16
+#define CDMA_DOORBELL_OFFSET      0x80
+#define CDMA_CQE_STATUS_NUM       7
+#define CDMA_CQE_SUB_STATUS_NUM   5
+#define CDMA_INTER_ERR            1
+#define CDMA_JFC_DB_CI_IDX_M      0x3fffff
 #define CDMA_JFC_DB_VALID_OWNER_M 1
-#define CDMA_CTX_RSP_ST64B_EN 1
-#define CDMA_MAX_JFCE_EVENT_CNT 72
-#define CDMA_TYPICAL_ERR_TIMEOUT 2
-#define CDMA_TYPICAL_RNR_RETRY 7
+#define CDMA_CTX_RSP_ST64B_EN     1
+#define CDMA_MAX_JFCE_EVENT_CNT   72
+#define CDMA_TYPICAL_ERR_TIMEOUT  2
+#define CDMA_TYPICAL_RNR_RETRY    7
 
 enum db_mmap_type {
 	CDMA_MMAP_JFC_PAGE = 0,

@@ -32,7 +32,7 @@ extern "C++" { /* for programs that wrap this header in extern "C" themselves */
 extern "C" {
 #endif
 
-#define CDMA_VERSION "1.0.2"
+#define CDMA_VERSION          "1.0.2"
 #define CDMA_MAX_DEV_NAME_LEN 300
 
 /* A device: a local network address that contexts live on. */
@@ -55,8 +55,8 @@ typedef enum {
 /* dma_cr.flag */
 typedef union dma_cr_flag {
 	struct {
-		uint8_t s_r : 1;            /* 0: completion of a post, always here */
-		uint8_t jetty : 1;          /* 0, always here */
+		uint8_t s_r : 1;   /* 0: completion of a post, always here */
+		uint8_t jetty : 1; /* 0, always here */
 		uint8_t suspend_done : 1;
 		uint8_t flush_err_done : 1;
 		uint8_t reserved : 4;
@@ -67,8 +67,8 @@ typedef union dma_cr_flag {
 /* A completion record: how one operation ended. */
 struct dma_cr {
 	enum dma_cr_status status;
-	uint64_t user_ctx;       /* queue->cfg.user_ctx as it was when the operation was posted */
-	dma_cr_opcode_t opcode;  /* 0; with XTAL_STRICT=1 left as the caller had it */
+	uint64_t user_ctx;      /* queue->cfg.user_ctx as it was when the operation was posted */
+	dma_cr_opcode_t opcode; /* 0; with XTAL_STRICT=1 left as the caller had it */
 	dma_cr_flag_t flag;
 	uint32_t completion_len; /* bytes moved, without the notify word; 0 on error */
 	uint32_t local_id;       /* number of the queue */
@@ -95,8 +95,8 @@ struct dma_context;
 
 struct dma_queue {
 	struct dma_context *ctx;
-	struct queue_cfg cfg;   /* user_ctx, rmt_eid.dw0 and event_mode are read at every call */
-	uint32_t queue_id;      /* as in dma_aeqe.queue_id */
+	struct queue_cfg cfg; /* user_ctx, rmt_eid.dw0 and event_mode are read at every call */
+	uint32_t queue_id;    /* as in dma_aeqe.queue_id */
 	uint32_t rsv_bitmap;
 	uint32_t rsvd[4];
 };
@@ -151,8 +151,8 @@ typedef enum {
 struct dma_aeqe {
 	struct dma_context *ctx;
 	uint32_t queue_id;
-	uint32_t event_type;    /* dma_aeqe_type */
-	int duration;           /* input: milliseconds to wait, 0..10000 */
+	uint32_t event_type; /* dma_aeqe_type */
+	int duration;        /* input: milliseconds to wait, 0..10000 */
 	uint32_t rsv_bitmap;
 	uint32_t rsvd[4];
 };
@@ -395,8 +395,7 @@ void dma_unimport_seg(struct dma_seg *seg);
  * Threads: any; several may post to one queue while others poll it.
  * Contract: CDMA; longer lengths are refused here, on hardware they are cut to 32 bits.
  */
-dma_status dma_write(struct dma_queue *queue, struct dma_seg *rmt_seg,
-		     struct dma_seg *local_seg);
+dma_status dma_write(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_seg *local_seg);
 
 /**
  * dma_read - fetch bytes of a peer's memory
@@ -416,8 +415,7 @@ dma_status dma_write(struct dma_queue *queue, struct dma_seg *rmt_seg,
  * Threads: any; several may post to one queue while others poll it.
  * Contract: CDMA.
  */
-dma_status dma_read(struct dma_queue *queue, struct dma_seg *rmt_seg,
-		    struct dma_seg *local_seg);
+dma_status dma_read(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_seg *local_seg);
 
 /**
  * dma_cas - compare and swap a peer's memory atomically
@@ -443,8 +441,8 @@ dma_status dma_read(struct dma_queue *queue, struct dma_seg *rmt_seg,
  * Threads: any; several may post to one queue while others poll it.
  * Contract: CDMA; a NULL operand crashes the original and is refused here.
  */
-dma_status dma_cas(struct dma_queue *queue, struct dma_seg *rmt_seg,
-		   struct dma_seg *local_seg, uint64_t cmp, uint64_t swap);
+dma_status dma_cas(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_seg *local_seg,
+		   uint64_t cmp, uint64_t swap);
 
 /**
  * dma_faa - add to a peer's memory atomically
@@ -465,8 +463,8 @@ dma_status dma_cas(struct dma_queue *queue, struct dma_seg *rmt_seg,
  * Threads: any; several may post to one queue while others poll it.
  * Contract: CDMA.
  */
-dma_status dma_faa(struct dma_queue *queue, struct dma_seg *rmt_seg,
-		   struct dma_seg *local_seg, uint64_t add);
+dma_status dma_faa(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_seg *local_seg,
+		   uint64_t add);
 
 /**
  * dma_write_with_notify - store bytes, then a word that tells of them

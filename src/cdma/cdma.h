@@ -20,12 +20,10 @@
 #include "base/list.h"
 #include "core/context.h"
 #include "core/log.h"
-#include "core/queue.h"
-#include "core/segment.h"
 
-#define CDMA_TAG "CDMA_LOG_TAG"
-#define CDMA_TID_MASK 0xfffffu
-#define CDMA_PAGE 4096u               /* the hardware's granularity */
+#define CDMA_TAG         "CDMA_LOG_TAG"
+#define CDMA_TID_MASK    0xfffffu
+#define CDMA_PAGE        (1u << 12)   /* the hardware's granularity, on every machine */
 #define CDMA_ADDRESS_END (1ull << 48) /* and its address space */
 
 /* Refuses in words: function, object, value, limit. */
@@ -55,37 +53,39 @@ enum cdma_holder {
 #define CDMA_HOLDERS 3
 
 struct cdma_segment;
+struct xtal_queue;
+struct xtal_segment;
 
 struct cdma_context {
 	struct dma_context pub;
-	struct xtal_context *core;     /* NULL while it is being opened */
+	struct xtal_context *core; /* NULL while it is being opened */
 	/* All below: under the registry's lock. */
 	struct xtal_list link;
-	struct cdma_list *list;        /* that pub.dma_dev points into, or NULL */
-	int entry_fd;                  /* of the device entry; -1: the list was freed */
-	bool deleted;                  /* by the program: goes with the last holder */
+	struct cdma_list *list; /* that pub.dma_dev points into, or NULL */
+	int entry_fd;           /* of the device entry; -1: the list was freed */
+	bool deleted;           /* by the program: goes with the last holder */
 	unsigned held[CDMA_HOLDERS];
-	struct cdma_segment **slots;   /* by segment id */
+	struct cdma_segment **slots; /* by segment id */
 	uint32_t slot_count;
-	struct cdma_segment *orphans;  /* structs whose registration was withdrawn by a copy */
+	struct cdma_segment *orphans; /* structs whose registration was withdrawn by a copy */
 };
 
 struct cdma_queue {
 	struct dma_queue pub;
 	struct xtal_queue *core;
-	uint32_t magic;                /* CDMA_QUEUE_MAGIC while alive */
-	uint32_t own_tid;              /* the context's */
-	struct xtal_eid own_eid;       /* its device's address */
+	uint32_t magic;          /* CDMA_QUEUE_MAGIC while alive */
+	uint32_t own_tid;        /* the context's */
+	struct xtal_eid own_eid; /* its device's address */
 	struct cdma_context *ctx;
-	atomic_bool was_full;          /* said so in the log */
+	atomic_bool was_full; /* said so in the log */
 };
 #define CDMA_QUEUE_MAGIC 0x43515545u
 
 struct cdma_segment {
-	struct dma_seg pub;            /* the program may change it */
+	struct dma_seg pub; /* the program may change it */
 	struct xtal_segment *core;
-	uint64_t addr, len, handle;    /* as registered */
-	struct cdma_segment *next;     /* of the orphans */
+	uint64_t addr, len, handle; /* as registered */
+	struct cdma_segment *next;  /* of the orphans */
 };
 
 /* The lock over lists, contexts and what they own; held for a few instructions. */

@@ -11,10 +11,9 @@
 #include "base/export.h"
 #include "base/lock.h"
 #include "core/config.h"
-#include "core/handle.h"
 
 static struct xtal_lock lock;
-static struct xtal_list contexts = {&contexts, &contexts};
+static struct xtal_list contexts = { &contexts, &contexts };
 
 void cdma_registry_lock(void)
 {
@@ -23,8 +22,8 @@ void cdma_registry_lock(void)
 	/* Before the lock is first taken, so that no fork finds it held by a vanished thread. */
 	if (xtal_unlikely(!atomic_load_explicit(&hooked, memory_order_relaxed)) &&
 	    !atomic_exchange_explicit(&hooked, true, memory_order_relaxed))
-		xtal_handle_at_fork(cdma_registry_lock, cdma_registry_unlock,
-				    cdma_registry_unlock);
+		xtal_context_at_fork(cdma_registry_lock, cdma_registry_unlock,
+				     cdma_registry_unlock);
 	xtal_lock(&lock);
 }
 
@@ -98,9 +97,10 @@ struct dma_context *dma_create_context(struct dma_device *dev)
 	}
 	cdma_registry_unlock();
 	if (busy) {
-		cdma_refuse("dma_create_context: the entry of %s (descriptor %d) has a context, and "
-			    "XTAL_STRICT=1 allows one",
-			    core->name, dev->fd);
+		cdma_refuse(
+			"dma_create_context: the entry of %s (descriptor %d) has a context, and "
+			"XTAL_STRICT=1 allows one",
+			core->name, dev->fd);
 		free(c);
 		return NULL;
 	}
@@ -136,8 +136,8 @@ static void release(struct cdma_context *c, struct cdma_list *list)
 	int error = xtal_context_close(&c->core);
 
 	if (error)
-		xtal_log(XTAL_LOG_ERROR, CDMA_TAG, "context 0x%x cannot be closed: %s",
-			 c->pub.tid, cdma_reason(error));
+		xtal_log(XTAL_LOG_ERROR, CDMA_TAG, "context 0x%x cannot be closed: %s", c->pub.tid,
+			 cdma_reason(error));
 	while (c->orphans) {
 		struct cdma_segment *next = c->orphans->next;
 

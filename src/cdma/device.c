@@ -11,7 +11,7 @@
 #define TRANS_MODE_ROI 1u
 #define TRANS_MODE_ROL 2u
 
-static struct xtal_list lists = {&lists, &lists}; /* registry lock */
+static struct xtal_list lists = { &lists, &lists }; /* registry lock */
 
 static const struct cdma_device_cap capabilities = {
 	.max_jfc = XTAL_MAX_QUEUES,
@@ -177,10 +177,11 @@ void dma_free_device_list(struct dma_device *list, uint32_t num)
 		return;
 	}
 	if (users)
-		xtal_log(XTAL_LOG_WARNING, CDMA_TAG,
-			 "dma_free_device_list: %u contexts made from the list live on; on hardware "
-			 "they would use freed memory",
-			 users);
+		xtal_log(
+			XTAL_LOG_WARNING, CDMA_TAG,
+			"dma_free_device_list: %u contexts made from the list live on; on hardware "
+			"they would use freed memory",
+			users);
 	if (num != own->count)
 		xtal_log(XTAL_LOG_WARNING, CDMA_TAG,
 			 "dma_free_device_list: num is %u for a list of %u", num, own->count);

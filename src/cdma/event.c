@@ -8,8 +8,9 @@
 #include "core/config.h"
 #include "core/device.h"
 #include "core/op.h"
+#include "core/queue.h"
 
-#define BATCH 16u            /* records turned over at a time */
+#define BATCH          16u /* records turned over at a time */
 #define WAIT_AE_MAX_MS 10000
 
 _Static_assert(XTAL_OK == (int)DMA_CR_SUCCESS, "statuses need no table");
@@ -43,8 +44,7 @@ static __attribute__((cold, noinline)) int refuse_take(const char *function,
 	return -EINVAL;
 }
 
-static inline bool take_is_bad(const struct cdma_queue *q, uint32_t cr_cnt,
-				     const struct dma_cr *cr)
+static inline bool take_is_bad(const struct cdma_queue *q, uint32_t cr_cnt, const struct dma_cr *cr)
 {
 	return xtal_unlikely(!q || !cr || cr_cnt == 0 || q->magic != CDMA_QUEUE_MAGIC);
 }

@@ -11,15 +11,19 @@
 #include "base/export.h"
 #include "core/device.h"
 #include "core/op.h"
+#include "core/queue.h"
 
 /* Says why the arguments that all operations share are refused. */
-static __attribute__((cold, noinline)) void
-refuse_arguments(const char *function, const struct cdma_queue *q, const struct dma_seg *rmt,
-		 const struct dma_seg *local)
+static __attribute__((cold, noinline)) void refuse_arguments(const char *function,
+							     const struct cdma_queue *q,
+							     const struct dma_seg *rmt,
+							     const struct dma_seg *local)
 {
 	if (!q || !rmt || !local)
 		cdma_refuse("%s: %s is NULL", function,
-			    !q ? "queue" : !rmt ? "rmt_seg" : "local_seg");
+			    !q     ? "queue"
+			    : !rmt ? "rmt_seg"
+				   : "local_seg");
 	else if (q->magic != CDMA_QUEUE_MAGIC)
 		cdma_refuse("%s: %p is no live queue: freed before, a copy, or not from this "
 			    "library",
@@ -31,16 +35,17 @@ refuse_arguments(const char *function, const struct cdma_queue *q, const struct 
 		cdma_refuse("%s: local address 0x%llx with %llu bytes; neither may be 0", function,
 			    (unsigned long long)local->sva, (unsigned long long)local->len);
 	else
-		cdma_refuse("%s: local length %llu is above the limit of %u bytes (4 GiB - 1); post "
-			    "it in parts",
-			    function, (unsigned long long)local->len, XTAL_MAX_MESSAGE);
+		cdma_refuse(
+			"%s: local length %llu is above the limit of %u bytes (4 GiB - 1); post "
+			"it in parts",
+			function, (unsigned long long)local->len, XTAL_MAX_MESSAGE);
 }
 
 static inline bool arguments_are_bad(const char *function, const struct cdma_queue *q,
 				     const struct dma_seg *rmt, const struct dma_seg *local)
 {
-	if (xtal_likely(q && rmt && local && q->magic == CDMA_QUEUE_MAGIC && rmt->sva &&
-			rmt->len && local->sva && local->len - 1 < XTAL_MAX_MESSAGE))
+	if (xtal_likely(q && rmt && local && q->magic == CDMA_QUEUE_MAGIC && rmt->sva && rmt->len &&
+			local->sva && local->len - 1 < XTAL_MAX_MESSAGE))
 		return false;
 	refuse_arguments(function, q, rmt, local);
 	return true;

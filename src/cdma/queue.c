@@ -9,6 +9,7 @@
 #include "base/export.h"
 #include "core/device.h"
 #include "core/handle.h"
+#include "core/queue.h"
 
 /* Where the queue points now: xtal_path_query() asks. */
 static struct xtal_eid target(const void *foreign)
@@ -53,8 +54,8 @@ struct dma_queue *dma_alloc_queue(struct dma_context *ctx, struct queue_cfg *cfg
 	c = cdma_context_get(ctx, CDMA_BY_QUEUE, "dma_alloc_queue");
 	if (!c)
 		return NULL;
-	q = aligned_alloc(XTAL_CACHE_LINE, (sizeof(*q) + XTAL_CACHE_LINE - 1) &
-						   ~(size_t)(XTAL_CACHE_LINE - 1));
+	q = aligned_alloc(XTAL_CACHE_LINE,
+			  (sizeof(*q) + XTAL_CACHE_LINE - 1) & ~(size_t)(XTAL_CACHE_LINE - 1));
 	if (!q) {
 		error = -ENOMEM;
 		goto put_context;

@@ -12,6 +12,7 @@
 #include "base/export.h"
 #include "core/config.h"
 #include "core/handle.h"
+#include "core/segment.h"
 
 #define ID_BITS 32
 
@@ -224,9 +225,10 @@ void dma_unregister_seg(struct dma_context *ctx, struct dma_seg *seg)
 	if (&s->pub == seg) {
 		free(s);
 	} else {
-		xtal_log(XTAL_LOG_WARNING, CDMA_TAG,
-			 "dma_unregister_seg: %p is a copy of the segment %p; the copy is not freed",
-			 (void *)seg, (void *)s);
+		xtal_log(
+			XTAL_LOG_WARNING, CDMA_TAG,
+			"dma_unregister_seg: %p is a copy of the segment %p; the copy is not freed",
+			(void *)seg, (void *)s);
 		cdma_registry_lock();
 		s->next = c->orphans;
 		c->orphans = s;

@@ -25,9 +25,4 @@ XTAL_INTERNAL_API int xtal_handle_bind_segment(const void *foreign, struct xtal_
 /* Forgets a handle of either kind; unknown ones are ignored. */
 XTAL_INTERNAL_API void xtal_handle_unbind(const void *foreign);
 
-/* pthread_atfork for a front-end, so that its own lock is whole in the child. Runs before the
- * core's own preparation and after its own recovery. 0 or -errno. */
-XTAL_INTERNAL_API int xtal_handle_at_fork(void (*prepare)(void), void (*parent)(void),
-					  void (*child)(void));
-
 #endif

@@ -16,17 +16,17 @@
 #include "cdma_u_lib.h"
 
 #define SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type);
-#define PART(type, member, offset, bytes)                                    \
+#define PART(type, member, offset, bytes)                                      \
 	_Static_assert(offsetof(type, member) == (offset), #type "." #member); \
 	_Static_assert(sizeof(((type *)0)->member) == (bytes), #type "." #member);
-#define MEMBER(type, member, its_type, offset, bytes)                                         \
-	PART(type, member, offset, bytes)                                                     \
+#define MEMBER(type, member, its_type, offset, bytes)                                           \
+	PART(type, member, offset, bytes)                                                       \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(((type *)0)->member), its_type), \
 		       #type "." #member);
 #define BITS(type, member, first, bits)
 #define ENUMERATOR(name, value) _Static_assert((name) == (value), #name);
-#define NUMBER(macro, value) _Static_assert((macro) == (value), #macro);
-#define TEXT(macro, value) _Static_assert(sizeof(macro) == sizeof(value), #macro);
+#define NUMBER(macro, value)    _Static_assert((macro) == (value), #macro);
+#define TEXT(macro, value)      _Static_assert(sizeof(macro) == sizeof(value), #macro);
 #define FUNCTION(returns, name, parameters) \
 	_Static_assert(__builtin_types_compatible_p(__typeof__(name), returns parameters), #name);
 #include "cdma_abi_rows.inc"
@@ -68,16 +68,16 @@ static void bit_fields_lie_where_programs_expect_them(void **state)
 #define NUMBER(macro, value)
 #define TEXT(macro, value)
 #define FUNCTION(returns, name, parameters)
-#define BITS(type, member, first, bits)                           \
-	{                                                         \
-		type object;                                      \
-		unsigned start, count;                            \
-								  \
-		memset(&object, 0, sizeof(object));               \
-		object.member--;                                  \
+#define BITS(type, member, first, bits)                                   \
+	{                                                                 \
+		type object;                                              \
+		unsigned start, count;                                    \
+                                                                          \
+		memset(&object, 0, sizeof(object));                       \
+		object.member--;                                          \
 		first_and_count(&object, sizeof(object), &start, &count); \
-		assert_int_equal(start, first);                   \
-		assert_int_equal(count, bits);                    \
+		assert_int_equal(start, first);                           \
+		assert_int_equal(count, bits);                            \
 	}
 #include "cdma_abi_rows.inc"
 }

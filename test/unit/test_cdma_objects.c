@@ -215,8 +215,12 @@ static void a_forked_child_is_told(void **state)
 
 static void a_queue_is_what_was_asked_for(void **state)
 {
-	struct queue_cfg cfg = { .queue_depth = 100, .priority = 3, .user_ctx = 4, .dcna = 5,
-				 .rmt_eid = { 6, 7, 8, 9 }, .trans_mode = 17 };
+	struct queue_cfg cfg = { .queue_depth = 100,
+				 .priority = 3,
+				 .user_ctx = 4,
+				 .dcna = 5,
+				 .rmt_eid = { 6, 7, 8, 9 },
+				 .trans_mode = 17 };
 	struct dma_queue *queue = dma_alloc_queue(p.ctx, &cfg);
 
 	(void)state;
@@ -277,7 +281,10 @@ static void a_copied_queue_is_refused(void **state)
 
 static void a_segment_tells_what_peers_need(void **state)
 {
-	struct dma_seg_cfg cfg = { .addr = 0x1234, .len = 1ull << 40, .token_value = 7, .tid = 99,
+	struct dma_seg_cfg cfg = { .addr = 0x1234,
+				   .len = 1ull << 40,
+				   .token_value = 7,
+				   .tid = 99,
 				   .token_value_valid = true };
 	struct dma_seg *seg = dma_register_seg(p.ctx, &cfg);
 	const struct xtal_segment_attr *attr = &((struct cdma_segment *)seg)->core->attr;
@@ -300,11 +307,15 @@ static void a_token_is_insisted_on_when_marked_and_not_zero(void **state)
 	static const struct {
 		uint32_t token;
 		bool valid, insist;
-	} rows[] = { { 0, false, false }, { 7, false, false }, { 0, true, false }, { 7, true, true } };
+	} rows[] = {
+		{ 0, false, false }, { 7, false, false }, { 0, true, false }, { 7, true, true }
+	};
 
 	(void)state;
 	for (unsigned i = 0; i < XTAL_ARRAY_SIZE(rows); i++) {
-		struct dma_seg_cfg cfg = { .addr = 4096, .len = 1, .token_value = rows[i].token,
+		struct dma_seg_cfg cfg = { .addr = 4096,
+					   .len = 1,
+					   .token_value = rows[i].token,
 					   .token_value_valid = rows[i].valid };
 		struct dma_seg *seg = dma_register_seg(p.ctx, &cfg);
 
@@ -398,7 +409,8 @@ static void a_segment_belongs_to_one_context(void **state)
 {
 	struct dma_seg_cfg cfg = { .addr = 4096, .len = 100 };
 	struct dma_context *other = dma_create_context(p.list);
-	struct dma_seg *seg = dma_register_seg(p.ctx, &cfg), *theirs = dma_register_seg(other, &cfg);
+	struct dma_seg *seg = dma_register_seg(p.ctx, &cfg),
+		       *theirs = dma_register_seg(other, &cfg);
 
 	(void)state;
 	dma_unregister_seg(other, seg);
@@ -413,8 +425,11 @@ static void a_segment_belongs_to_one_context(void **state)
 
 static void importing_is_copying(void **state)
 {
-	struct dma_seg_cfg cfg = { .addr = 0xffff000000001234, .len = 1ull << 50, .token_value = 7,
-				   .tid = 0xfedcba98, .token_value_valid = true };
+	struct dma_seg_cfg cfg = { .addr = 0xffff000000001234,
+				   .len = 1ull << 50,
+				   .token_value = 7,
+				   .tid = 0xfedcba98,
+				   .token_value_valid = true };
 	struct dma_seg *seg = dma_import_seg(&cfg);
 
 	(void)state;

@@ -32,8 +32,9 @@ static void a_write_says_what_the_segments_say(void **state)
 
 static void a_notify_sends_its_token_when_the_data_does(void **state)
 {
-	struct dma_seg notify = { .sva = 0, .len = 0, .tid = 0x45678, .token_value = 11,
-				  .token_value_valid = true };
+	struct dma_seg notify = {
+		.sva = 0, .len = 0, .tid = 0x45678, .token_value = 11, .token_value_valid = true
+	};
 
 	(void)state;
 	assert_int_equal(dma_write_with_notify(p.queue, &p.remote, &p.local, &notify, 0x1122),
@@ -94,9 +95,9 @@ static void atomics_refuse_other_lengths(void **state)
 
 		assert_int_equal(dma_faa(p.queue, &p.remote, &p.local, 1),
 				 faa ? DMA_STATUS_OK : DMA_STATUS_INVAL);
-		assert_int_equal(dma_cas(p.queue, &p.remote, &p.local, (uintptr_t)value,
-					 (uintptr_t)value),
-				 cas ? DMA_STATUS_OK : DMA_STATUS_INVAL);
+		assert_int_equal(
+			dma_cas(p.queue, &p.remote, &p.local, (uintptr_t)value, (uintptr_t)value),
+			cas ? DMA_STATUS_OK : DMA_STATUS_INVAL);
 	}
 	assert_refused("length 17, only 4, 8 and 16");
 	p.local.len = 16;
@@ -190,8 +191,12 @@ static void make_ready(unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
 		core.ready[i] = (struct xtal_completion){
-			.user = 1000 + i, .status = i % 17, .len = i, .queue_id = 5,
-			.peer_port = 6, .link_id = 7,
+			.user = 1000 + i,
+			.status = i % 17,
+			.len = i,
+			.queue_id = 5,
+			.peer_port = 6,
+			.link_id = 7,
 		};
 	core.ready_count = count;
 }
@@ -208,8 +213,11 @@ static void records_come_in_order_whatever_the_batch(void **state)
 	assert_int_equal(dma_poll_queue(p.queue, 100, cr), 0);
 	for (unsigned i = 0; i < 40; i++) {
 		struct dma_cr expected = { .status = (enum dma_cr_status)(i % 17),
-					   .user_ctx = 1000 + i, .completion_len = i,
-					   .local_id = 5, .remote_id = 6, .tpn = 7 };
+					   .user_ctx = 1000 + i,
+					   .completion_len = i,
+					   .local_id = 5,
+					   .remote_id = 6,
+					   .tpn = 7 };
 
 		assert_int_equal(cr[i].status, expected.status);
 		assert_int_equal(cr[i].user_ctx, expected.user_ctx);
