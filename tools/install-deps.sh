@@ -29,6 +29,7 @@ util-linux        | test  | command -v unshare                   | system tests 
 arm64='
 gcc-aarch64-linux-gnu | command -v aarch64-linux-gnu-gcc | cross compiler
 libc6-dev-arm64-cross | test -e /usr/aarch64-linux-gnu/include/stdio.h | its C library
+libc6:arm64           | test -e /lib/ld-linux-aarch64.so.1 | C library under qemu
 qemu-user             | command -v qemu-aarch64 | runs aarch64 programs
 libinih-dev:arm64     | test -e /usr/lib/aarch64-linux-gnu/libinih.so | configuration files
 libjansson-dev:arm64  | test -e /usr/lib/aarch64-linux-gnu/libjansson.so | JSON output

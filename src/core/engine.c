@@ -7,6 +7,7 @@
 
 #include "core/agent.h"
 #include "core/context_impl.h"
+#include "core/handle_impl.h"
 #include "core/lane.h"
 #include "core/log.h"
 #include "core/object.h"
@@ -36,10 +37,12 @@ static void before_fork(void)
 	xtal_lock(&engine.lock);
 	xtal_lock(&engine.fds_lock);
 	xtal_object_fork_lock();
+	xtal_handles_fork_lock();
 }
 
 static void after_fork_parent(void)
 {
+	xtal_handles_fork_unlock();
 	xtal_object_fork_unlock();
 	xtal_unlock(&engine.fds_lock);
 	xtal_unlock(&engine.lock);

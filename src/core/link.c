@@ -272,7 +272,7 @@ static int resolve_self(struct xtal_link *link, const struct xtal_remote *remote
 /* Under the link's lock: the queue wants to hear of changes. */
 static void wait_for(struct xtal_link *link, struct xtal_queue *q)
 {
-	if (q->wait_link == link)
+	if (!q || q->wait_link == link)
 		return;
 	/* One place at a time: the caller has left the other list (xtal_link_unwait). */
 	atomic_fetch_add_explicit(&link->refs, 1, memory_order_relaxed);

@@ -127,7 +127,8 @@ void xtal_link_post(struct xtal_link *link);
 /*
  * A grant for the access, with a reference. *ask: 0, or what an earlier call left there for
  * the same operation. Returns 0; -EINPROGRESS: asked, the queue is now in the link's list of
- * waiters and is kicked later; or a positive status (text tells why). Under the queue's lock.
+ * waiters and is kicked later (waiter NULL: ask again yourself); or a positive status (text
+ * tells why). Under the waiter's lock.
  */
 struct xtal_queue;
 int xtal_link_resolve(struct xtal_link *link, const struct xtal_remote *remote, uint64_t len,

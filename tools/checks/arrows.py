@@ -27,14 +27,14 @@ ARROWS = {
 NO_PUBLIC_HEADERS = ("base", "os", "wire", "path")
 MAY_CALL_KERNEL = ("os", "cli")
 # Headers that declare system calls or threads. What only declares types and pure functions
-# (string.h, errno.h, stdatomic.h, time.h, netinet/in.h, ...) is free for all.
+# (string.h, errno.h, stdatomic.h, time.h, arpa/inet.h, ...) is free for all.
 KERNEL_HEADERS = re.compile(r"""^(
     unistd|fcntl|poll|signal|pthread|semaphore|threads|dirent|spawn|aio|mqueue|ifaddrs|
     netdb|pwd|grp|termios|ucontext|setjmp|syslog|
     sys/(mman|socket|un|epoll|eventfd|timerfd|signalfd|inotify|fanotify|syscall|uio|stat|statfs|
          statvfs|vfs|wait|ioctl|prctl|ptrace|resource|time|times|sendfile|select|poll|shm|sem|msg|
          ipc|file|mount|random|auxv|personality|utsname|sysinfo|pidfd|rseq)|
-    arpa/inet|net/if|linux/.*|asm/.*|bits/.*
+    net/if|linux/.*|asm/.*|bits/.*
     )(\.h)?$""", re.X)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
 

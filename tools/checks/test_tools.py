@@ -173,7 +173,10 @@ class Summary(Case):
     def test_counts(self):
         totals = self.totals(
             self.case("run") + self.case("run", "[       OK ] a\n[       OK ] b\n"
-                                                "[  SKIPPED ] c\nSKIP: no ptrace\n")
+                                                "SKIP: no ptrace\n[  SKIPPED ] c\n"
+                                                "[  PASSED  ] 2 test(s).\n"
+                                                "[  SKIPPED ] 1 test(s), listed below:\n"
+                                                "[  SKIPPED ] c\n")
             + self.case("fail", "[       OK ] a\n[  FAILED  ] b\n[  FAILED  ] b\n",
                         '<failure message="Failed"/>'))
         self.assertEqual(totals.passed, 4)

@@ -13,8 +13,8 @@ import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
-CASE = re.compile(r"^\[\s*(OK|FAILED|SKIPPED)\s*\] (\w+)", re.M)
-SKIP = re.compile(r"^\W*SKIP(?:PED)?: *(.+)$", re.M)
+CASE = re.compile(r"^\[\s*(OK|FAILED|SKIPPED)\s*\] (\S+)\s*$", re.M)
+SKIP = re.compile(r"^\W*skip(?:ped)?: *(.+)$", re.M | re.I)
 
 
 class Totals:

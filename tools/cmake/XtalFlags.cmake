@@ -15,8 +15,7 @@ set(CMAKE_C_FLAGS_DEBUG "-O1 -g -fno-omit-frame-pointer")
 set(CMAKE_C_FLAGS_RELEASE "-O2 -g")
 
 # Empty value: equal to a file's own "#define _GNU_SOURCE", so neither warns about the other.
-add_compile_definitions(_GNU_SOURCE= $<IF:$<CONFIG:Debug>,XTAL_DEBUG=1,XTAL_DEBUG=0>
-			XTAL_VERSION="${PROJECT_VERSION}")
+add_compile_definitions(_GNU_SOURCE= $<IF:$<CONFIG:Debug>,XTAL_DEBUG=1,XTAL_DEBUG=0>)
 add_compile_options(-Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 		    -Wpointer-arith -Wvla -Wundef)
 if(XTAL_CONVERSION)

@@ -85,8 +85,11 @@ function(xtal_frontend name)
 		set(F_SONAME ${name})
 	endif()
 	add_library(${name} SHARED ${sources})
+	# The version script alone decides: foreign headers carry no export marks of ours.
 	set_target_properties(${name} PROPERTIES OUTPUT_NAME ${F_SONAME} VERSION ${F_VERSION}
-			      SOVERSION ${F_SOVERSION} INSTALL_RPATH "$ORIGIN")
+			      SOVERSION ${F_SOVERSION} INSTALL_RPATH "$ORIGIN"
+			      C_VISIBILITY_PRESET default)
+	target_compile_options(${name} PRIVATE -fno-semantic-interposition)
 	target_link_libraries(${name} PUBLIC xtal PRIVATE xtal_base)
 	if(F_MAP)
 		target_link_options(${name} PRIVATE -Wl,--version-script=${F_MAP} -Wl,-z,now

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-# Tests by folder; the folder is the ctest label, "<folder>.<file>" the name.
+# Tests by folder; the folder is the ctest label, "<folder>.<file>" the name
+# (a file's "test_" is left out of it).
 #
 #   unit sim fuzz       test/<folder>/*.c, against the objects of libxtal (all symbols visible)
 #   contract system     test/<folder>/*.c, against libcdma and libxtal as programs see them
 #   system              also test/system/*.sh
-#   model               test/model/run.sh, plain build only
+#   model               test/model/*.pml by test/model/run.sh, plain build only
 #   check               tools/checks, plain build only
 #
 # A test sets its own properties by one line in a comment near its top:
@@ -15,14 +16,20 @@
 set(XTAL_FOLDERS_INSIDE unit sim fuzz)
 set(XTAL_FOLDERS_OUTSIDE contract system)
 
-# Environment of every test: where the build is, and how to start a program of it.
+# Environment of every test: XTAL_SOURCE_DIR, XTAL_BUILD_DIR, XTAL_BIN (starts the xtal command),
+# XTAL_SANITIZE and, in a cross build, XTAL_TEST_EMULATOR (words to put before a program).
 function(xtal_test_environment out)
 	set(env "XTAL_SOURCE_DIR=${CMAKE_SOURCE_DIR}" "XTAL_BUILD_DIR=${CMAKE_BINARY_DIR}"
 		"XTAL_SANITIZE=${XTAL_SANITIZE}")
+	set(bin ${CMAKE_BINARY_DIR}/bin/xtal)
 	if(CMAKE_CROSSCOMPILING_EMULATOR)
 		string(REPLACE ";" " " emulator "${CMAKE_CROSSCOMPILING_EMULATOR}")
 		list(APPEND env "XTAL_TEST_EMULATOR=${emulator}")
+		set(bin ${CMAKE_BINARY_DIR}/gen/xtal)
+		file(WRITE ${bin} "#!/bin/sh\nexec ${emulator} ${CMAKE_BINARY_DIR}/bin/xtal \"$@\"\n")
+		file(CHMOD ${bin} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
 	endif()
+	list(APPEND env "XTAL_BIN=${bin}")
 	if(XTAL_SANITIZE MATCHES "address")
 		list(APPEND env "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1")
 	endif()
@@ -79,6 +86,7 @@ function(xtal_test_programs folder timeout)
 			continue()
 		endif()
 		get_filename_component(file ${source} NAME_WE)
+		string(REGEX REPLACE "^test_" "" file ${file})
 		set(target test_${folder}_${file})
 		add_executable(${target} ${source})
 		set_target_properties(${target} PROPERTIES OUTPUT_NAME ${file}
@@ -101,6 +109,7 @@ function(xtal_test_scripts folder timeout)
 			continue()
 		endif()
 		get_filename_component(file ${script} NAME_WE)
+		string(REGEX REPLACE "^test_" "" file ${file})
 		add_test(NAME ${folder}.${file} COMMAND bash ${script})
 		xtal_test_properties(${folder}.${file} ${folder} ${timeout} ${script})
 	endforeach()
@@ -120,10 +129,13 @@ endfunction()
 function(xtal_tests)
 	if(XTAL_PLAIN)
 		xtal_test_checks()
-		if(EXISTS ${CMAKE_SOURCE_DIR}/test/model/run.sh)
-			add_test(NAME model.all COMMAND bash ${CMAKE_SOURCE_DIR}/test/model/run.sh)
-			xtal_test_properties(model.all model 300 ${CMAKE_SOURCE_DIR}/test/model/run.sh)
-		endif()
+		xtal_glob(models test/model/*.pml)
+		foreach(model ${models})
+			get_filename_component(file ${model} NAME_WE)
+			add_test(NAME model.${file}
+				 COMMAND sh ${CMAKE_SOURCE_DIR}/test/model/run.sh ${file})
+			xtal_test_properties(model.${file} model 300 ${model})
+		endforeach()
 	endif()
 	if(NOT TARGET xtal)
 		return()
