@@ -116,6 +116,14 @@ free_ctx:
 	return err;
 }
 
+int xtal_context_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+	int err = xtal_engine_setup_fork();
+
+	/* Registered after the core's: prepare runs before it, parent and child after it. */
+	return err ? err : xtal_os_atfork(prepare, parent, child);
+}
+
 static void lose_self(struct xtal_context *other, void *arg)
 {
 	xtal_links_close(other, arg);
