@@ -208,7 +208,8 @@ int cli_child_connect(struct cli_child *child, const char *name)
 		return cli_fail("socket: %s", strerror(errno));
 	if (connect(child->fd, (struct sockaddr *)&addr, len) < 0) {
 		cli_fail("no server named '%s' waits here (%s); start one with "
-			 "'xtal perf --server %s'", name, strerror(errno), name);
+			 "'xtal perf --server %s'",
+			 name, strerror(errno), name);
 		goto fail;
 	}
 	snprintf(hello.text, sizeof(hello.text), "%s", paths ? paths : "");

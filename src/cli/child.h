@@ -7,10 +7,10 @@
 #define XTAL_CLI_CHILD_H
 
 struct cli_child {
-	int fd;  /* the conversation; -1: none */
-	int pid; /* of the owner process */
-	int ours;   /* 1: our child, 0: somebody else's (--client), */
-	int fate;   /* wait status once reaped, else -1 */
+	int fd;   /* the conversation; -1: none */
+	int pid;  /* of the owner process */
+	int ours; /* 1: our child, 0: somebody else's (--client), */
+	int fate; /* wait status once reaped, else -1 */
 };
 
 #define CLI_NO_CHILD ((struct cli_child){ .fd = -1, .pid = -1, .fate = -1 })

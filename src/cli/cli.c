@@ -152,6 +152,8 @@ bool cli_interrupted(void)
 
 bool cli_parse_size(const char *text, uint64_t max, uint64_t *out)
 {
+	static const char suffixes[] = "kmg";
+	const char *suffix;
 	unsigned long long value;
 	unsigned shift = 0;
 	char *end;
@@ -162,12 +164,10 @@ bool cli_parse_size(const char *text, uint64_t max, uint64_t *out)
 	value = strtoull(text, &end, 10);
 	if (errno)
 		return false;
-	switch (*end) {
-	case 'k': case 'K': shift = 10; end++; break;
-	case 'm': case 'M': shift = 20; end++; break;
-	case 'g': case 'G': shift = 30; end++; break;
-	case '\0': break;
-	default: return false;
+	suffix = *end ? strchr(suffixes, tolower((unsigned char)*end)) : NULL;
+	if (suffix) {
+		shift = 10 * (unsigned)(suffix - suffixes + 1);
+		end++;
 	}
 	if (*end || value > (max >> shift))
 		return false;

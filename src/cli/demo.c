@@ -16,10 +16,10 @@
 #include "cli/port.h"
 #include "cli/talk.h"
 
-#define BIG (64u << 20)
-#define PAGE 4096u
+#define BIG    (64u << 20)
+#define BLOCK  (4u << 10)
 #define ROUNDS 1000u
-#define ADDS 100000u
+#define ADDS   100000u
 
 static const char help[] =
 	"Usage: xtal demo\n"
@@ -37,13 +37,13 @@ enum {
 	WORD_NOTIFY = BIG,
 	WORD_CAS = BIG + 64,
 	WORD_FAA = BIG + 128,
-	OWNER_BYTES = BIG + PAGE,
+	OWNER_BYTES = BIG + BLOCK,
 };
 
 struct demo {
 	struct cli_child child;
 	struct cli_port port;
-	struct cli_region mine; /* local buffer, as large as the owner's */
+	struct cli_region mine;        /* local buffer, as large as the owner's */
 	struct cli_talk plain, shared; /* the owner's memory, as it told us */
 	struct dma_seg remote;
 	struct dma_queue *queue;
@@ -91,8 +91,10 @@ static int owner_checks(struct demo *d, uint32_t region, uint64_t len, uint64_t 
 	if (cli_talk_ask(d->child.fd, &msg, TALK_CHECK))
 		return -1;
 	if (msg.value)
-		return cli_fail("%" PRIu64 " of %" PRIu64 " bytes are wrong in the owner's memory, the "
-				"first at offset %" PRIu64, msg.value, len, msg.offset);
+		return cli_fail("%" PRIu64 " of %" PRIu64
+				" bytes are wrong in the owner's memory, the "
+				"first at offset %" PRIu64,
+				msg.value, len, msg.offset);
 	return 0;
 }
 
@@ -110,11 +112,12 @@ static int meet(struct demo *d)
 {
 	step(d, "owner");
 	d->plain = (struct cli_talk){ .value = CLI_MEMORY_MALLOC, .len = OWNER_BYTES };
-	d->shared = (struct cli_talk){ .value = CLI_MEMORY_XTAL, .len = PAGE };
+	d->shared = (struct cli_talk){ .value = CLI_MEMORY_XTAL, .len = BLOCK };
 	if (cli_child_start(&d->child) || cli_talk_ask(d->child.fd, &d->plain, TALK_ALLOC) ||
 	    cli_talk_ask(d->child.fd, &d->shared, TALK_ALLOC))
 		return -1;
-	printf("process %d registered 64 MiB of its plain malloc memory, and sleeps\n", d->child.pid);
+	printf("process %d registered 64 MiB of its plain malloc memory, and sleeps\n",
+	       d->child.pid);
 	return 0;
 }
 
@@ -160,18 +163,18 @@ static int show_write(struct demo *d)
 
 static int show_read(struct demo *d)
 {
-	struct cli_op op = op_of(d, CLI_READ, 0, PAGE);
-	struct cli_talk msg = { .region = d->plain.region, .len = PAGE, .seed = 2 };
+	struct cli_op op = op_of(d, CLI_READ, 0, BLOCK);
+	struct cli_talk msg = { .region = d->plain.region, .len = BLOCK, .seed = 2 };
 	size_t bad, first = 0;
 	char time[32];
 
 	step(d, "read");
-	memset(d->mine.base, 0, PAGE);
+	memset(d->mine.base, 0, BLOCK);
 	if (cli_talk_ask(d->child.fd, &msg, TALK_FILL) || time_op(d, &op, time))
 		return -1;
-	bad = cli_pattern_check(d->mine.base, PAGE, 2, 0, &first);
+	bad = cli_pattern_check(d->mine.base, BLOCK, 2, 0, &first);
 	if (bad)
-		return cli_fail("%zu of %u bytes read are wrong", bad, PAGE);
+		return cli_fail("%zu of %u bytes read are wrong", bad, BLOCK);
 	printf("read 4096 bytes that process %d had put there, over %s in %s; all equal\n",
 	       d->child.pid, d->path, time);
 	return 0;
@@ -179,7 +182,7 @@ static int show_read(struct demo *d)
 
 static int show_notify(struct demo *d)
 {
-	struct cli_op op = op_of(d, CLI_NOTIFY, 0, PAGE);
+	struct cli_op op = op_of(d, CLI_NOTIFY, 0, BLOCK);
 	struct cli_talk watch = { .region = d->plain.region, .offset = WORD_NOTIFY, .value = 42 };
 	uint64_t then;
 	char time[32];
@@ -187,7 +190,7 @@ static int show_notify(struct demo *d)
 	step(d, "notify");
 	op.notify = cli_part(&d->remote, WORD_NOTIFY, 8);
 	op.a = 42;
-	cli_pattern_fill(d->mine.base, PAGE, 3, 0);
+	cli_pattern_fill(d->mine.base, BLOCK, 3, 0);
 	/* The owner spins on the word, as a program would that waits for data. */
 	if (cli_talk_send(d->child.fd, &watch, TALK_WATCH) ||
 	    cli_talk_recv(d->child.fd, &watch, TALK_READY, CLI_TALK_PATIENCE_MS))
@@ -196,7 +199,7 @@ static int show_notify(struct demo *d)
 	then = cli_now();
 	if (cli_run(d->queue, &op) ||
 	    cli_talk_recv(d->child.fd, &watch, TALK_DONE, CLI_TALK_PATIENCE_MS) ||
-	    owner_checks(d, d->plain.region, PAGE, 3))
+	    owner_checks(d, d->plain.region, BLOCK, 3))
 		return -1;
 	printf("wrote 4096 bytes, then the word 42; process %d, watching its memory,\n"
 	       "             saw 42 %s after we posted, and all 4096 bytes were there\n",
@@ -222,7 +225,8 @@ static int show_cas(struct demo *d)
 	second = *old;
 	if (first != 7 || second != 9 || now != 9)
 		return cli_fail("CAS found %" PRIu64 ", then %" PRIu64 ", and left %" PRIu64
-				" instead of 7, 9 and 9", first, second, now);
+				" instead of 7, 9 and 9",
+				first, second, now);
 	printf("compare and swap 7 -> 9 found 7 and swapped; 7 -> 11 found 9 and left it\n");
 	return 0;
 }
@@ -248,7 +252,8 @@ static int show_faa(struct demo *d)
 	if (total != mine + ADDS)
 		return cli_fail("FAA: %" PRIu64 " + %u additions made %" PRIu64, mine, ADDS, total);
 	printf("%" PRIu64 " fetch-and-adds from here while process %d added %u times itself:\n"
-	       "             the sum is %" PRIu64 ", none was lost\n", mine, d->child.pid, ADDS, total);
+	       "             the sum is %" PRIu64 ", none was lost\n",
+	       mine, d->child.pid, ADDS, total);
 	return 0;
 }
 
@@ -292,17 +297,17 @@ static int show_shared(struct demo *d)
 
 static int show_refusal(struct demo *d)
 {
-	struct cli_op op = op_of(d, CLI_WRITE, 0, PAGE);
+	struct cli_op op = op_of(d, CLI_WRITE, 0, BLOCK);
 	struct dma_cr cr = { 0 };
 
 	step(d, "guard");
 	op.remote.token_value ^= 1;
-	cli_pattern_fill(d->mine.base, PAGE, 6, 0);
+	cli_pattern_fill(d->mine.base, BLOCK, 6, 0);
 	if (cli_run_status(d->queue, &op, &cr))
 		return -1;
 	if (cr.status == DMA_CR_SUCCESS)
 		return cli_fail("a write with a wrong token was let through");
-	if (owner_checks(d, d->plain.region, PAGE, 4))
+	if (owner_checks(d, d->plain.region, BLOCK, 4))
 		return -1;
 	printf("a write with a wrong token: %s, and not one byte changed\n",
 	       xtal_status_name(cr.status));
@@ -311,7 +316,7 @@ static int show_refusal(struct demo *d)
 
 static int show_death(struct demo *d)
 {
-	struct cli_op op = op_of(d, CLI_WRITE, 0, PAGE);
+	struct cli_op op = op_of(d, CLI_WRITE, 0, BLOCK);
 	int pid = d->child.pid;
 	struct dma_cr cr = { 0 };
 	uint64_t then;
@@ -334,7 +339,7 @@ static int show_death(struct demo *d)
 static int run_demo(struct demo *d)
 {
 	static int (*const steps[])(struct demo *) = {
-		meet, reach, show_write, show_read, show_notify, show_cas,
+		meet,     reach,    show_write,  show_read,    show_notify, show_cas,
 		show_faa, show_big, show_shared, show_refusal, show_death,
 	};
 
@@ -398,6 +403,7 @@ int cli_demo(int argc, char **argv)
 		return CLI_FAILED;
 	printf("\nAll was as it should be. Times of small operations are medians of %u.\n"
 	       "Next: 'xtal perf write_lat -s 8' measures, 'xtal info' tells what works here and\n"
-	       "why, 'man xtal' explains, and examples/ has programs to start from.\n", ROUNDS);
+	       "why, 'man xtal' explains, and examples/ has programs to start from.\n",
+	       ROUNDS);
 	return CLI_OK;
 }

@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-#define CLI_HISTOGRAM_STEPS 2048u /* buckets per power of two */
-#define CLI_HISTOGRAM_SIZE (30u * CLI_HISTOGRAM_STEPS) /* up to 2^40 ns, 18 minutes */
+#define CLI_HISTOGRAM_STEPS 2048u                       /* buckets per power of two */
+#define CLI_HISTOGRAM_SIZE  (30u * CLI_HISTOGRAM_STEPS) /* up to 2^40 ns, 18 minutes */
 
 struct cli_histogram {
 	uint64_t count, sum, min, max;

@@ -14,7 +14,7 @@
 #include "cli/port.h"
 #include "cli/talk.h"
 
-#define TRIAL_BYTES 65536u
+#define TRIAL_BYTES  65536u
 #define TIMED_WRITES 1001u
 
 static const char help[] =

@@ -19,9 +19,9 @@ enum info_target {
 /* Bytes were written there and read back. */
 struct info_trial {
 	bool works;
-	char problem[512];           /* why not */
-	struct xtal_path_info path;  /* as the engine tells it */
-	uint64_t write_ns;           /* an 8-byte write, posted to completed; median */
+	char problem[512];          /* why not */
+	struct xtal_path_info path; /* as the engine tells it */
+	uint64_t write_ns;          /* an 8-byte write, posted to completed; median */
 };
 
 /* One way to reach memory, and the trial that tells most about it. */

@@ -14,8 +14,7 @@ static unsigned capabilities(const struct cdma_device_cap *cap, const char *name
 {
 	unsigned n = 0;
 
-#define CAP(field, text) \
-	(name[n] = #field, words[n] = (text), value[n] = cap->field, n++)
+#define CAP(field, text) (name[n] = #field, words[n] = (text), value[n] = cap->field, n++)
 	CAP(max_jfs, "queues per context");
 	CAP(max_jfs_depth, "operations per queue");
 	CAP(max_jfc, "completion queues per context");
@@ -76,8 +75,7 @@ static void print_memory(const struct info_trial *trial, const char *what)
 	printf("  %-12s ", what);
 	if (trial->works)
 		snprintf(line, sizeof(line), "%-4s  %s; an 8-byte write takes %s", trial->path.name,
-			 trial->path.reason,
-			 cli_text_time(time, sizeof(time), trial->write_ns));
+			 trial->path.reason, cli_text_time(time, sizeof(time), trial->write_ns));
 	else
 		snprintf(line, sizeof(line), "none  %s", trial->problem);
 	print_wrapped(line, 15);
@@ -124,8 +122,8 @@ static json_t *json_device(const struct dma_device *dev)
 	for (unsigned i = 0; i < n; i++)
 		json_object_set_new(caps, name[i], json_integer((json_int_t)value[i]));
 	for (unsigned i = 0; i < dev->attr.eu_num; i++)
-		json_array_append_new(eids, json_string(info_eid_text(dev->attr.eus[i].eid, eid,
-								      sizeof(eid))));
+		json_array_append_new(
+			eids, json_string(info_eid_text(dev->attr.eus[i].eid, eid, sizeof(eid))));
 	return json_pack("{s:s, s:s, s:I, s:o, s:o}", "name", dev->name, "eid",
 			 info_eid_text(dev->attr.eid, eid, sizeof(eid)), "eid_dw0",
 			 (json_int_t)dev->attr.eid.dw0, "eids", eids, "capabilities", caps);
@@ -163,14 +161,14 @@ int info_print_json(const struct info *info)
 						       info->path[i].works, "reason",
 						       info->path[i].reason));
 	for (unsigned i = 0; i < INFO_TARGETS; i++)
-		json_array_append_new(memory, json_trial(&info->trial[i],
-							 info_target_name((enum info_target)i)));
+		json_array_append_new(
+			memory, json_trial(&info->trial[i], info_target_name((enum info_target)i)));
 	for (unsigned i = 0; xtal_setting_at(i, &s) == 0; i++)
 		json_array_append_new(settings, json_pack("{s:s, s:s, s:s, s:s}", "name", s.name,
 							  "value", s.value, "origin", s.origin,
 							  "description", s.description));
-	root = json_pack("{s:o, s:o, s:o, s:s, s:o}", "devices", devices, "paths", paths, "settings",
-			 settings, "version", xtal_version(), "memory", memory);
+	root = json_pack("{s:o, s:o, s:o, s:s, s:o}", "devices", devices, "paths", paths,
+			 "settings", settings, "version", xtal_version(), "memory", memory);
 	if (!root)
 		return cli_fail("the report could not be put into JSON");
 	rc = json_dumpf(root, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);

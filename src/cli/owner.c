@@ -17,7 +17,7 @@
 #include "cli/pattern.h"
 #include "cli/side.h"
 
-#define MAX_REGIONS 8
+#define MAX_REGIONS    8
 #define WATCH_LIMIT_NS 20000000000u
 
 struct owner {
@@ -101,7 +101,8 @@ static int do_watch(struct owner *owner, struct cli_talk *msg)
 
 	if (!word || cli_talk_send(owner->fd, msg, TALK_READY))
 		return -1;
-	for (uint32_t spins = 1; atomic_load_explicit(word, memory_order_acquire) != value; spins++) {
+	for (uint32_t spins = 1; atomic_load_explicit(word, memory_order_acquire) != value;
+	     spins++) {
 		if (spins % 1024)
 			continue;
 		sched_yield();

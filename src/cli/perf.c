@@ -43,7 +43,15 @@ static const char help[] =
 	"Exit status: 0, or 1 when a measurement or a comparison failed, 2 for a wrong command\n"
 	"line, 130 after Ctrl-C.\n";
 
-enum { OPT_PATH = 256, OPT_MEMORY, OPT_VERIFY, OPT_NO_VERIFY, OPT_JSON, OPT_SERVER, OPT_CLIENT };
+enum {
+	OPT_PATH = 256,
+	OPT_MEMORY,
+	OPT_VERIFY,
+	OPT_NO_VERIFY,
+	OPT_JSON,
+	OPT_SERVER,
+	OPT_CLIENT
+};
 
 static const struct option options[] = {
 	{ "size", required_argument, NULL, 's' },
@@ -127,16 +135,18 @@ static int take_value(int c, const char *value, struct perf_options *opt)
 	case 'n':
 		if (!cli_parse_size(value, UINT64_C(1) << 40, &opt->iterations) ||
 		    opt->iterations == 0)
-			return cli_usage("perf", "-n wants a number of operations, not '%s'", value);
+			return cli_usage("perf", "-n wants a number of operations, not '%s'",
+					 value);
 		return CLI_OK;
 	case 'D':
 		if (!parse_seconds(value, &opt->duration_ns))
-			return cli_usage("perf", "-D wants 0.001 to 86400 seconds, not '%s'", value);
+			return cli_usage("perf", "-D wants 0.001 to 86400 seconds, not '%s'",
+					 value);
 		return CLI_OK;
 	case 'q':
 		if (!cli_parse_size(value, CLI_MAX_QUEUES, &n) || n == 0)
-			return cli_usage("perf", "-q wants 1 to %u queues, not '%s'", CLI_MAX_QUEUES,
-					 value);
+			return cli_usage("perf", "-q wants 1 to %u queues, not '%s'",
+					 CLI_MAX_QUEUES, value);
 		opt->queues = (uint32_t)n;
 		return CLI_OK;
 	case 't':
@@ -146,12 +156,14 @@ static int take_value(int c, const char *value, struct perf_options *opt)
 		return CLI_OK;
 	case OPT_PATH:
 		if (!parse_path(value, opt))
-			return cli_usage("perf", "--path wants self, map, cma, ring or auto, not '%s'",
+			return cli_usage("perf",
+					 "--path wants self, map, cma, ring or auto, not '%s'",
 					 value);
 		return CLI_OK;
 	default:
 		if (!parse_memory(value, opt))
-			return cli_usage("perf", "--memory wants xtal, malloc or both, not '%s'", value);
+			return cli_usage("perf", "--memory wants xtal, malloc or both, not '%s'",
+					 value);
 		return CLI_OK;
 	}
 }
@@ -209,81 +221,98 @@ static int insist_on_path(const char *path, int argc, char **argv)
 	return cli_die(CLI_FAILED, "cannot start /proc/self/exe again: %s", strerror(errno));
 }
 
-int cli_perf(int argc, char **argv)
-{
-	struct perf_options opt = { .verify = true }, ignored;
-	const char *server = NULL, *test = NULL;
-	struct perf_report *report;
-	char **original;
-	int c, status;
+/* What the words of the command line are. */
+struct line {
+	const char *server, *test;
+	bool help;
+};
 
-	/* getopt_long puts the options in front; keep the order for a second start. */
-	original = calloc((size_t)argc + 1, sizeof(*original));
-	if (!original)
-		return cli_die(CLI_FAILED, "no memory");
-	memcpy(original, argv, (size_t)argc * sizeof(*original));
+/* "--server NAME": an optional value must be fetched by hand. */
+static const char *server_name(int argc, char **argv)
+{
+	struct perf_options ignored;
+
+	if (optarg)
+		return optarg;
+	if (optind < argc && argv[optind][0] != '-' && !parse_test(argv[optind], &ignored))
+		return argv[optind++];
+	return "default";
+}
+
+static int read_line(int argc, char **argv, struct perf_options *opt, struct line *line)
+{
+	int c, status;
 
 	while ((c = getopt_long(argc, argv, ":s:an:D:q:t:bh", options, NULL)) != -1) {
 		switch (c) {
 		case 'a':
-			opt.sizes = true;
+			opt->sizes = true;
 			break;
 		case 'b':
-			opt.both = true;
+			opt->both = true;
 			break;
 		case OPT_VERIFY:
 		case OPT_NO_VERIFY:
-			opt.verify = c == OPT_VERIFY;
+			opt->verify = c == OPT_VERIFY;
 			break;
 		case OPT_JSON:
-			opt.json = true;
+			opt->json = true;
 			break;
 		case OPT_SERVER:
-			server = optarg ? optarg : "default";
-			/* "--server NAME": an optional value must be fetched by hand. */
-			if (!optarg && optind < argc && argv[optind][0] != '-' &&
-			    !parse_test(argv[optind], &ignored))
-				server = argv[optind++];
+			line->server = server_name(argc, argv);
 			break;
 		case OPT_CLIENT:
-			opt.client = optarg;
+			opt->client = optarg;
 			break;
 		case 'h':
-			fputs(help, stdout);
-			free(original);
+			line->help = true;
 			return CLI_OK;
 		case ':':
 		case '?':
-			free(original);
 			return cli_bad_option("perf", c, argv, options);
 		default:
-			status = take_value(c, optarg, &opt);
-			if (status) {
-				free(original);
+			status = take_value(c, optarg, opt);
+			if (status)
 				return status;
-			}
 		}
 	}
-	test = optind < argc ? argv[optind++] : NULL;
+	line->test = optind < argc ? argv[optind++] : NULL;
 	if (optind < argc)
-		status = cli_usage("perf", "one test at a time: what is '%s'?", argv[optind]);
-	else if (server && opt.client)
-		status = cli_usage("perf", "--server and --client exclude each other");
-	else if (test && !parse_test(test, &opt))
-		status = cli_usage("perf", "there is no test '%s'", test);
-	else if (!test && !server)
-		status = cli_usage("perf", "which test?");
-	else
-		status = test ? settle(&opt) : CLI_OK;
-	if (status == CLI_OK && opt.path && !server)
+		return cli_usage("perf", "one test at a time: what is '%s'?", argv[optind]);
+	if (line->server && opt->client)
+		return cli_usage("perf", "--server and --client exclude each other");
+	if (line->test && !parse_test(line->test, opt))
+		return cli_usage("perf", "there is no test '%s'", line->test);
+	if (!line->test && !line->server)
+		return cli_usage("perf", "which test?");
+	return line->test ? settle(opt) : CLI_OK;
+}
+
+int cli_perf(int argc, char **argv)
+{
+	struct perf_options opt = { .verify = true };
+	struct line line = { 0 };
+	struct perf_report *report;
+	char **original;
+	int status;
+
+	/* getopt_long sorts the words; keep their order for a second start. */
+	original = calloc((size_t)argc + 1, sizeof(*original));
+	if (!original)
+		return cli_die(CLI_FAILED, "no memory");
+	memcpy(original, argv, (size_t)argc * sizeof(*original));
+	status = read_line(argc, argv, &opt, &line);
+	if (line.help)
+		fputs(help, stdout);
+	else if (status == CLI_OK && opt.path && !line.server)
 		status = insist_on_path(opt.path, argc, original);
 	free(original);
-	if (status)
+	if (status || line.help)
 		return status;
 
 	cli_catch_interrupts();
-	if (server)
-		return perf_serve(server);
+	if (line.server)
+		return perf_serve(line.server);
 	report = perf_report_new(&opt);
 	if (!report)
 		return cli_die(CLI_FAILED, "no memory");

@@ -13,22 +13,22 @@
 struct perf_options {
 	uint32_t op; /* enum cli_opcode */
 	bool latency;
-	bool sizes;           /* -a: 2 bytes to 8 MiB */
+	bool sizes; /* -a: 2 bytes to 8 MiB */
 	bool both, verify, json;
 	uint64_t size;
 	uint64_t iterations;  /* per queue; 0: a default for the size */
 	uint64_t duration_ns; /* 0: iterations count */
 	uint32_t queues, depth;
-	unsigned memory;      /* bit per enum cli_memory */
-	const char *path;     /* NULL: whatever the engine takes */
-	const char *client;   /* the server's name; NULL: both processes are ours */
+	unsigned memory;    /* bit per enum cli_memory */
+	const char *path;   /* NULL: whatever the engine takes */
+	const char *client; /* the server's name; NULL: both processes are ours */
 };
 
 /* What one row of the report shows. Times in nanoseconds, as they were taken. */
 struct perf_row {
 	enum cli_memory memory;
 	struct cli_plan plan;
-	uint64_t warmup;           /* operations per queue before, not counted */
+	uint64_t warmup; /* operations per queue before, not counted */
 	struct cli_result mine, theirs;
 	uint64_t samples, min, median, average, p99, p999, max;
 	bool verified;

@@ -13,7 +13,7 @@ struct perf_report {
 	const struct perf_options *opt;
 	struct perf_pair pair;
 	unsigned rows;
-	json_t *list; /* --json: the rows */
+	json_t *list;                    /* --json: the rows */
 	char why[CLI_MEMORY_COUNT][320]; /* the path to each kind of memory, and the reason */
 };
 
@@ -98,15 +98,17 @@ static void print_heading(struct perf_report *report, const struct perf_row *row
 	       cli_opcode_name(opt->op), opt->latency ? "lat" : "bw", report->pair.initiator,
 	       report->pair.owner, direction(opt));
 	if (opt->latency)
-		printf("Times in microseconds%s; ", perf_ping_pong(&row->plan) ?
-		       ", of one way" : ", from the post to the completion");
+		printf("Times in microseconds%s; ", perf_ping_pong(&row->plan)
+							    ? ", of one way"
+							    : ", from the post to the completion");
 	else
 		printf("%u queue%s, %u operations in flight on each; MB is 10^6 bytes, MiB 2^20; ",
 		       opt->queues, opt->queues > 1 ? "s" : "", opt->depth);
 	printf("warm-up not counted, %s.\n\n", opt->verify ? "data verified" : "data NOT verified");
 	if (opt->latency)
-		printf("%-10s %-5s %8s %8s %8s %8s %8s %8s %8s %8s %9s %9s\n", "memory", "path", "size",
-		       "count", "min", "median", "avg", "p99", "p99.9", "max", "msg/s", "MB/s");
+		printf("%-10s %-5s %8s %8s %8s %8s %8s %8s %8s %8s %9s %9s\n", "memory", "path",
+		       "size", "count", "min", "median", "avg", "p99", "p99.9", "max", "msg/s",
+		       "MB/s");
 	else
 		printf("%-10s %-5s %8s %10s %10s %10s %12s\n", "memory", "path", "size", "count",
 		       "MB/s", "MiB/s", "msg/s");
@@ -127,7 +129,7 @@ static void print_row(const struct perf_row *row)
 	printf("%8llu ", (unsigned long long)row->samples);
 	for (unsigned i = 0; i < 6; i++) {
 		const uint64_t t[] = { row->min, row->median, row->average,
-				       row->p99, row->p999, row->max };
+				       row->p99, row->p999,   row->max };
 		double us = microseconds(row, t[i]);
 
 		printf("%8.*f ", us < 100 ? 3 : us < 10000 ? 1 : 0, us);
@@ -140,31 +142,25 @@ static void print_row(const struct perf_row *row)
 static json_t *json_row(const struct perf_row *row)
 {
 	double s = seconds(row);
-	json_t *j = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:b}",
-			      "memory", cli_memory_name(row->memory),
-			      "path", executed_on(&row->mine),
-			      "path_chosen", row->mine.path,
-			      "reason", row->mine.why,
-			      "size", (json_int_t)row->plan.size,
-			      "iterations", (json_int_t)row->mine.ops,
-			      "warmup_per_queue", (json_int_t)row->warmup,
-			      "operations", (json_int_t)messages(row),
-			      "bytes", (json_int_t)payload(row),
-			      "seconds", s,
-			      "messages_per_second", messages(row) / s,
-			      "MB_per_second", payload(row) / s / 1e6,
-			      "MiB_per_second", payload(row) / s / 1048576,
-			      "verified", row->verified);
+	json_t *j = json_pack(
+		"{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:b}", "memory",
+		cli_memory_name(row->memory), "path", executed_on(&row->mine), "path_chosen",
+		row->mine.path, "reason", row->mine.why, "size", (json_int_t)row->plan.size,
+		"iterations", (json_int_t)row->mine.ops, "warmup_per_queue",
+		(json_int_t)row->warmup, "operations", (json_int_t)messages(row), "bytes",
+		(json_int_t)payload(row), "seconds", s, "messages_per_second", messages(row) / s,
+		"MB_per_second", payload(row) / s / 1e6, "MiB_per_second",
+		payload(row) / s / 1048576, "verified", row->verified);
 
 	if (j && row->plan.latency)
 		json_object_set_new(j, "latency_us",
-				    json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}",
-					      "min", microseconds(row, row->min),
-					      "median", microseconds(row, row->median),
-					      "avg", microseconds(row, row->average),
-					      "p99", microseconds(row, row->p99),
-					      "p99.9", microseconds(row, row->p999),
-					      "max", microseconds(row, row->max)));
+				    json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "min",
+					      microseconds(row, row->min), "median",
+					      microseconds(row, row->median), "avg",
+					      microseconds(row, row->average), "p99",
+					      microseconds(row, row->p99), "p99.9",
+					      microseconds(row, row->p999), "max",
+					      microseconds(row, row->max)));
 	return j;
 }
 
@@ -174,7 +170,8 @@ static int print_json(struct perf_report *report, int status)
 	char test[32];
 	json_t *root;
 
-	snprintf(test, sizeof(test), "%s_%s", cli_opcode_name(opt->op), opt->latency ? "lat" : "bw");
+	snprintf(test, sizeof(test), "%s_%s", cli_opcode_name(opt->op),
+		 opt->latency ? "lat" : "bw");
 	root = json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:O, s:s?}", "test", test,
 			 "version", xtal_version(), "direction", direction(opt), "initiator_pid",
 			 report->pair.initiator, "owner_pid", report->pair.owner, "queues",

@@ -14,8 +14,8 @@
 #include "cli/owner.h"
 #include "cli/side.h"
 
-#define LARGEST_SIZE (8u << 20)
-#define SMALLEST_CYCLE 4096u
+#define LARGEST_SIZE   (8u << 20)
+#define SMALLEST_CYCLE (4u << 10)
 
 struct pair {
 	struct cli_child child; /* the owner process */
@@ -97,8 +97,7 @@ static struct cli_plan plan_for(const struct perf_options *opt, uint64_t size, u
 	};
 
 	if (!opt->duration_ns)
-		plan.iterations = opt->iterations ? opt->iterations :
-						    default_iterations(opt, size);
+		plan.iterations = opt->iterations ? opt->iterations : default_iterations(opt, size);
 	return plan;
 }
 
@@ -119,9 +118,8 @@ static int run_once(struct pair *pair, const struct cli_plan *plan, const char *
 	    cli_talk_recv(pair->child.fd, &msg, TALK_READY, CLI_TALK_PATIENCE_MS))
 		return -1;
 	cli_progress_start(&bar, what, cli_now());
-	rc = plan->latency ?
-		     cli_side_ping(&pair->side, plan, &bar, pair->samples, &row->mine) :
-		     cli_side_stream(&pair->side, plan, &bar, &row->mine);
+	rc = plan->latency ? cli_side_ping(&pair->side, plan, &bar, pair->samples, &row->mine)
+			   : cli_side_stream(&pair->side, plan, &bar, &row->mine);
 	cli_progress_end(&bar);
 	if (rc)
 		return -1;
@@ -129,8 +127,8 @@ static int run_once(struct pair *pair, const struct cli_plan *plan, const char *
 		return cli_fail("interrupted");
 	msg = (struct cli_talk){ .result = row->mine };
 	/* In both directions the owner may still be at work for as long again. */
-	patience = CLI_TALK_PATIENCE_MS + (int)(row->mine.ns / 1000000u < 80000000u ?
-							row->mine.ns / 1000000u : 80000000u);
+	patience = CLI_TALK_PATIENCE_MS +
+		   (int)(row->mine.ns / 1000000u < 80000000u ? row->mine.ns / 1000000u : 80000000u);
 	if (cli_talk_send(pair->child.fd, &msg, TALK_STOP) ||
 	    cli_talk_recv(pair->child.fd, &msg, TALK_DONE, patience))
 		return -1;
@@ -164,8 +162,8 @@ static int measure(struct pair *pair, const struct cli_plan *plan, struct perf_r
 	snprintf(what, sizeof(what), "%s, %s memory", cli_text_size(size, sizeof(size), plan->size),
 		 cli_memory_name(row->memory));
 	/* A tenth, and not for ever. */
-	warm.iterations = plan->iterations / 10 > 1000 || !plan->iterations ? 1000 :
-									      plan->iterations / 10;
+	warm.iterations =
+		plan->iterations / 10 > 1000 || !plan->iterations ? 1000 : plan->iterations / 10;
 	if (warm.iterations * plan->size > 1u << 30)
 		warm.iterations = (1u << 30) / plan->size;
 	if (warm.iterations < 10)
@@ -254,10 +252,12 @@ int perf_serve(const char *name)
 	fd = cli_child_accept(listener);
 	close(listener);
 	if (fd < 0)
-		return cli_interrupted() ? CLI_INTERRUPTED : cli_die(CLI_FAILED, "%s", cli_reason());
+		return cli_interrupted() ? CLI_INTERRUPTED
+					 : cli_die(CLI_FAILED, "%s", cli_reason());
 	if (cli_talk_recv(fd, &hello, TALK_HELLO, CLI_TALK_PATIENCE_MS)) {
 		close(fd);
-		return cli_die(CLI_FAILED, "the client did not say what it wants: %s", cli_reason());
+		return cli_die(CLI_FAILED, "the client did not say what it wants: %s",
+			       cli_reason());
 	}
 	/* The client chose the paths for both. */
 	if (hello.text[0])

@@ -116,7 +116,8 @@ struct dma_queue *cli_queue_make(struct cli_port *port, const struct xtal_descri
 	const uint8_t *a = &peer->eid[12]; /* CDMA's dw0: the last four bytes as a number */
 	struct queue_cfg cfg = {
 		.queue_depth = depth,
-		.rmt_eid.dw0 = (uint32_t)a[0] << 24 | (uint32_t)a[1] << 16 | (uint32_t)a[2] << 8 | a[3],
+		.rmt_eid.dw0 =
+			(uint32_t)a[0] << 24 | (uint32_t)a[1] << 16 | (uint32_t)a[2] << 8 | a[3],
 		.trans_mode = 1,
 	};
 	struct dma_queue *queue = dma_alloc_queue(port->ctx, &cfg);

@@ -20,7 +20,13 @@ enum cli_memory {
 #define CLI_MEMORY_COUNT 2
 const char *cli_memory_name(enum cli_memory memory); /* "xtal_alloc", "malloc" */
 
-enum cli_opcode { CLI_WRITE, CLI_READ, CLI_NOTIFY, CLI_CAS, CLI_FAA };
+enum cli_opcode {
+	CLI_WRITE,
+	CLI_READ,
+	CLI_NOTIFY,
+	CLI_CAS,
+	CLI_FAA
+};
 #define CLI_OPCODE_COUNT 5
 const char *cli_opcode_name(uint32_t op); /* "write" ... "faa" */
 

@@ -109,18 +109,19 @@ static int check_lanes(struct cli_side *side, const struct cli_plan *plan, uint6
 	for (uint32_t q = 0; q < plan->queues; q++) {
 		for (uint64_t s = 0; s < slots; s++) {
 			uint64_t at = s * cli_stride(plan);
-			size_t bad = cli_pattern_check(side->region.base + cli_dst_at(plan, q) + at,
-						       len, seed, q * plan->cycle + at,
-						       (size_t *)&first);
+			size_t bad =
+				cli_pattern_check(side->region.base + cli_dst_at(plan, q) + at, len,
+						  seed, q * plan->cycle + at, (size_t *)&first);
 
 			if (bad)
-				return cli_fail("verification: %zu of %llu bytes are wrong, the first "
-						"at offset %llu of slot %llu, queue %u", bad,
-						(unsigned long long)len, (unsigned long long)first,
-						(unsigned long long)s, q);
+				return cli_fail(
+					"verification: %zu of %llu bytes are wrong, the first "
+					"at offset %llu of slot %llu, queue %u",
+					bad, (unsigned long long)len, (unsigned long long)first,
+					(unsigned long long)s, q);
 		}
-		if (ping && slots && check_ping_tail(side->region.base + cli_dst_at(plan, q), plan,
-						     done->ops))
+		if (ping && slots &&
+		    check_ping_tail(side->region.base + cli_dst_at(plan, q), plan, done->ops))
 			return -1;
 	}
 	return 0;

@@ -14,20 +14,20 @@
 
 #include "cli/cli.h"
 
-#define SPINS_BETWEEN_LOOKS 0x10000u /* at the conversation: a system call */
-#define STALLED_NS 20000000000u      /* more than the engine's own limit */
-#define POLL_AT_ONCE 64u
+#define SPINS_BETWEEN_LOOKS 0x10000u     /* at the conversation: a system call */
+#define STALLED_NS          20000000000u /* more than the engine's own limit */
+#define POLL_AT_ONCE        64u
 
 /* One queue's sequence of operations. */
 struct lane {
 	struct dma_queue *queue;
-	struct cli_op op;      /* the next one, but for its number */
+	struct cli_op op; /* the next one, but for its number */
 	uint64_t stride, slots;
 	uint64_t posted, done, bytes;
-	uint64_t wide[4];      /* 16-byte operands of CAS: expected, new */
-	char *tail;            /* our message's number in the source; NULL: it has none */
-	char *awaited;         /* where the peer's number arrives; NULL: nothing comes */
-	bool byte;             /* the numbers are one byte */
+	uint64_t wide[4]; /* 16-byte operands of CAS: expected, new */
+	char *tail;       /* our message's number in the source; NULL: it has none */
+	char *awaited;    /* where the peer's number arrives; NULL: nothing comes */
+	bool byte;        /* the numbers are one byte */
 };
 
 static void lane_start(struct lane *lane, struct cli_side *side, const struct cli_plan *plan,

@@ -19,11 +19,11 @@ enum cli_talk_type {
 	TALK_CHECK,     /* region, offset, len, seed -> value = bytes that differ, offset */
 	TALK_PEEK,      /* region, offset -> value = the 8 bytes there */
 	TALK_POKE,      /* region, offset, value: store 8 bytes */
-	TALK_WATCH,     /* region, offset, value: spin until it is there -> READY, then value = when */
-	TALK_ADD,       /* region, offset, value: so many atomic increments -> READY, then done */
-	TALK_JOIN,      /* plan, value = enum cli_memory, desc: take part in a test -> desc */
-	TALK_RUN,       /* plan, seed: get ready for one run, then serve it -> READY */
-	TALK_STOP,      /* result: the run is over -> result, text = what did not verify */
+	TALK_WATCH, /* region, offset, value: spin until it is there -> READY, then value = when */
+	TALK_ADD,   /* region, offset, value: so many atomic increments -> READY, then done */
+	TALK_JOIN,  /* plan, value = enum cli_memory, desc: take part in a test -> desc */
+	TALK_RUN,   /* plan, seed: get ready for one run, then serve it -> READY */
+	TALK_STOP,  /* result: the run is over -> result, text = what did not verify */
 	TALK_READY,
 	TALK_DONE,
 };
@@ -33,29 +33,29 @@ struct cli_plan {
 	uint32_t op;      /* enum cli_opcode */
 	uint32_t latency; /* 1: one at a time; 0: bandwidth */
 	uint32_t queues, depth;
-	uint32_t both;    /* bandwidth: the owner sends too */
+	uint32_t both; /* bandwidth: the owner sends too */
 	uint32_t verify;
-	uint64_t size;        /* bytes per operation */
-	uint64_t cycle;       /* bytes of memory that one queue walks through, >= size */
-	uint64_t iterations;  /* per queue; 0: duration_ns counts */
+	uint64_t size;       /* bytes per operation */
+	uint64_t cycle;      /* bytes of memory that one queue walks through, >= size */
+	uint64_t iterations; /* per queue; 0: duration_ns counts */
 	uint64_t duration_ns;
 };
 
 /* What one side did in a run. */
 struct cli_result {
-	uint64_t ops;      /* completed, all queues together */
-	uint64_t ops_min;  /* of the queue with the fewest */
-	uint64_t bytes;    /* as the completions reported them */
-	uint64_t ns;       /* from the first post to the last completion */
+	uint64_t ops;                       /* completed, all queues together */
+	uint64_t ops_min;                   /* of the queue with the fewest */
+	uint64_t bytes;                     /* as the completions reported them */
+	uint64_t ns;                        /* from the first post to the last completion */
 	uint64_t path_ops[XTAL_PATH_COUNT]; /* operations that the engine counted on each path */
-	char path[16];     /* the path that the engine chose */
+	char path[16];                      /* the path that the engine chose */
 	char why[248];
 };
 
 struct cli_talk {
 	uint32_t magic;
-	uint32_t type;  /* enum cli_talk_type */
-	int32_t error;  /* answers: 0, or -1 and the reason in text */
+	uint32_t type; /* enum cli_talk_type */
+	int32_t error; /* answers: 0, or -1 and the reason in text */
 	uint32_t region;
 	uint64_t offset, len, seed, value;
 	struct xtal_descriptor desc;
