@@ -214,6 +214,28 @@ const char *cli_text_rate(char *buf, size_t size, uint64_t bytes, uint64_t ns)
 	return buf;
 }
 
+void cli_print_wrapped(const char *text, int column)
+{
+	int at = column;
+
+	while (*text) {
+		int len = (int)strcspn(text, " ");
+
+		if (at > column && at + 1 + len > 96) {
+			printf("\n%*s", column, "");
+			at = column;
+		} else if (at > column) {
+			putchar(' ');
+			at++;
+		}
+		printf("%.*s", len, text);
+		at += len;
+		text += len;
+		text += strspn(text, " ");
+	}
+	putchar('\n');
+}
+
 uint64_t cli_now(void)
 {
 	struct timespec ts;

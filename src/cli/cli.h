@@ -59,6 +59,12 @@ const char *cli_text_size(char *buf, size_t size, uint64_t bytes); /* "8 B", "64
 const char *cli_text_time(char *buf, size_t size, uint64_t ns);    /* "142 ns", "8.31 ms" */
 const char *cli_text_rate(char *buf, size_t size, uint64_t bytes, uint64_t ns); /* "7.4 GB/s" */
 
+/* Prints text that begins at this column, wrapped at 96, and ends the line. */
+void cli_print_wrapped(const char *text, int column);
+
+/* How all JSON of the command is written: in order, microseconds to the nanosecond. */
+#define CLI_JSON_FLAGS (JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12))
+
 uint64_t cli_now(void); /* monotonic nanoseconds, the same clock in every process */
 
 #endif

@@ -143,7 +143,7 @@ static int reach(struct demo *d)
 	d->path = xtal_path_name(info.kind);
 	printf("process %d (this one) knows an address and a secret token; first contact took %s\n",
 	       getpid(), cli_text_time(time, sizeof(time), cli_now() - then));
-	printf("             path: %s, %s\n", d->path, info.reason);
+	cli_print_wrapped(info.reason, printf("%13spath: %s, ", "", d->path));
 	return 0;
 }
 

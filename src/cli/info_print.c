@@ -4,7 +4,6 @@
 
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/cli.h"
 
@@ -32,29 +31,6 @@ static unsigned capabilities(const struct cdma_device_cap *cap, const char *name
 	return n;
 }
 
-/* Prints text from column on, wrapped at 96. */
-static void print_wrapped(const char *text, int column)
-{
-	int at = column;
-
-	while (*text) {
-		int len = (int)strcspn(text, " ");
-
-		if (at > column && at + 1 + len > 96) {
-			printf("\n%*s", column, "");
-			at = column;
-		} else if (at > column) {
-			putchar(' ');
-			at++;
-		}
-		printf("%.*s", len, text);
-		at += len;
-		text += len;
-		text += strspn(text, " ");
-	}
-	putchar('\n');
-}
-
 static void print_device(const struct dma_device *dev)
 {
 	const char *name[16], *words[16];
@@ -78,7 +54,7 @@ static void print_memory(const struct info_trial *trial, const char *what)
 			 trial->path.reason, cli_text_time(time, sizeof(time), trial->write_ns));
 	else
 		snprintf(line, sizeof(line), "none  %s", trial->problem);
-	print_wrapped(line, 15);
+	cli_print_wrapped(line, 15);
 }
 
 void info_print_text(const struct info *info)
@@ -95,7 +71,7 @@ void info_print_text(const struct info *info)
 	for (unsigned i = 0; i < INFO_PATHS; i++) {
 		printf("  %-5s %-6s ", xtal_path_name(info->path[i].kind),
 		       info->path[i].works ? "works" : "no");
-		print_wrapped(info->path[i].reason, 15);
+		cli_print_wrapped(info->path[i].reason, 15);
 	}
 
 	printf("\nMemory, and the path that is taken to it\n");
@@ -107,7 +83,7 @@ void info_print_text(const struct info *info)
 	for (unsigned i = 0; xtal_setting_at(i, &s) == 0; i++) {
 		printf("  %-20s %-14s from %s\n  %20s ", s.name, s.value[0] ? s.value : "\"\"",
 		       s.origin, "");
-		print_wrapped(s.description, 23);
+		cli_print_wrapped(s.description, 23);
 	}
 }
 
@@ -171,7 +147,7 @@ int info_print_json(const struct info *info)
 			 "settings", settings, "version", xtal_version(), "memory", memory);
 	if (!root)
 		return cli_fail("the report could not be put into JSON");
-	rc = json_dumpf(root, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+	rc = json_dumpf(root, stdout, CLI_JSON_FLAGS);
 	putchar('\n');
 	json_decref(root);
 	return rc ? cli_fail("the report could not be written") : 0;

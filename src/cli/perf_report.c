@@ -106,11 +106,11 @@ static void print_heading(struct perf_report *report, const struct perf_row *row
 		       opt->queues, opt->queues > 1 ? "s" : "", opt->depth);
 	printf("warm-up not counted, %s.\n\n", opt->verify ? "data verified" : "data NOT verified");
 	if (opt->latency)
-		printf("%-10s %-5s %8s %8s %8s %8s %8s %8s %8s %8s %9s %9s\n", "memory", "path",
+		printf("%-10s %-4s %7s %8s %7s %7s %7s %7s %7s %7s %9s %8s\n", "memory", "path",
 		       "size", "count", "min", "median", "avg", "p99", "p99.9", "max", "msg/s",
 		       "MB/s");
 	else
-		printf("%-10s %-5s %8s %10s %10s %10s %12s\n", "memory", "path", "size", "count",
+		printf("%-10s %-4s %7s %10s %10s %10s %12s\n", "memory", "path", "size", "count",
 		       "MB/s", "MiB/s", "msg/s");
 }
 
@@ -119,7 +119,7 @@ static void print_row(const struct perf_row *row)
 	double s = seconds(row);
 	char size[32];
 
-	printf("%-10s %-5s %8s ", cli_memory_name(row->memory), executed_on(&row->mine),
+	printf("%-10s %-4s %7s ", cli_memory_name(row->memory), executed_on(&row->mine),
 	       cli_text_size(size, sizeof(size), row->plan.size));
 	if (!row->plan.latency) {
 		printf("%10.0f %10.2f %10.2f %12.0f\n", messages(row), payload(row) / s / 1e6,
@@ -132,9 +132,14 @@ static void print_row(const struct perf_row *row)
 				       row->p99, row->p999,   row->max };
 		double us = microseconds(row, t[i]);
 
-		printf("%8.*f ", us < 100 ? 3 : us < 10000 ? 1 : 0, us);
+		printf("%7.*f ", us < 100 ? 3 : us < 10000 ? 1 : 0, us);
 	}
-	printf("%9.0f %9.2f\n", messages(row) / s, payload(row) / s / 1e6);
+	printf("%9.0f %8.2f\n", messages(row) / s, payload(row) / s / 1e6);
+}
+
+static void print_why(enum cli_memory memory, const char *why)
+{
+	cli_print_wrapped(why, printf("%-10s ", cli_memory_name(memory)));
 }
 
 /* ---- JSON ---- */
@@ -177,7 +182,7 @@ static int print_json(struct perf_report *report, int status)
 			 report->pair.initiator, "owner_pid", report->pair.owner, "queues",
 			 (int)opt->queues, "tx_depth", (int)opt->depth, "status", status, "rows",
 			 report->list, "error", status ? cli_reason() : NULL);
-	if (!root || json_dumpf(root, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER))
+	if (!root || json_dumpf(root, stdout, CLI_JSON_FLAGS))
 		status = cli_die(CLI_FAILED, "the report could not be written");
 	putchar('\n');
 	json_decref(root);
@@ -210,8 +215,7 @@ int perf_report_end(struct perf_report *report, int status)
 		putchar('\n');
 	for (unsigned m = 0; m < CLI_MEMORY_COUNT; m++)
 		if (report->why[m][0])
-			printf("%s memory, path %s\n", cli_memory_name((enum cli_memory)m),
-			       report->why[m]);
+			print_why((enum cli_memory)m, report->why[m]);
 	json_decref(report->list);
 	free(report);
 	return status;
