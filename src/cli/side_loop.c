@@ -14,6 +14,7 @@
 
 #include "cli/cli.h"
 
+#define SPINS_ALONE         0x4000u
 #define SPINS_BETWEEN_LOOKS 0x10000u     /* at the conversation: a system call */
 #define STALLED_NS          20000000000u /* more than the engine's own limit */
 #define POLL_AT_ONCE        64u
@@ -133,12 +134,32 @@ static bool lane_arrived(const struct lane *lane, uint64_t number)
 				    memory_order_acquire) == number;
 }
 
-/* Spinning with nobody to wake would starve the other process on a single core. */
-static bool must_yield(void)
+/* How a side waits for bytes to arrive in its memory. */
+struct spin {
+	uint32_t count;
+	bool drive; /* polling meanwhile lets this thread do the engine's message work */
+	bool share; /* one core: the other process runs only when we let it */
+};
+
+static struct spin spin_for(const struct cli_result *result)
 {
 	cpu_set_t set;
 
-	return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 2;
+	return (struct spin){
+		.drive = strcmp(result->path, "self") != 0 && strcmp(result->path, "map") != 0 &&
+			 strcmp(result->path, "cma") != 0,
+		.share = sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 2,
+	};
+}
+
+/* Once per vain look. True when it is time to look at the conversation too. A long wait may
+ * mean that others want this core: then let them have it. */
+static bool spin_on(struct spin *spin)
+{
+	spin->count++;
+	if (spin->share || (spin->count > SPINS_ALONE && spin->count % 256 == 0))
+		sched_yield();
+	return spin->count % SPINS_BETWEEN_LOOKS == 0;
 }
 
 /* Once in a while during a spin: 0 to go on, -1 with the reason why not. */
@@ -169,19 +190,17 @@ static void count_paths(struct cli_result *result, bool end)
 }
 
 /* Waits for the completion of the last post and, in a ping-pong, for the answer to it. */
-static int ping_wait(struct cli_side *side, struct lane *lane, uint64_t since, bool yield)
+static int ping_wait(struct cli_side *side, struct lane *lane, uint64_t since, struct spin *spin)
 {
-	for (uint32_t spins = 1;; spins++) {
-		/* Polling on while we wait for the answer lets this thread do message work. */
-		if (lane_poll(lane, 1) < 0)
+	spin->count = 0;
+	for (;;) {
+		if ((lane->done < lane->posted || spin->drive) && lane_poll(lane, 1) < 0)
 			return -1;
 		if (lane->done == lane->posted &&
 		    (!lane->awaited || lane_arrived(lane, lane->posted)))
 			return 0;
-		if (spins % SPINS_BETWEEN_LOOKS == 0 && look_around(side, since))
+		if (spin_on(spin) && look_around(side, since))
 			return -1;
-		if (yield)
-			sched_yield();
 	}
 }
 
@@ -189,7 +208,7 @@ int cli_side_ping(struct cli_side *side, const struct cli_plan *plan, struct cli
 		  struct cli_histogram *samples, struct cli_result *result)
 {
 	uint64_t total = plan->iterations ? plan->iterations : UINT64_MAX, start, end, then;
-	bool yield = must_yield();
+	struct spin spin = spin_for(result);
 	struct lane lane;
 	int rc = 0;
 
@@ -202,7 +221,7 @@ int cli_side_ping(struct cli_side *side, const struct cli_plan *plan, struct cli
 
 		rc = lane_post(&lane);
 		if (rc == 0)
-			rc = ping_wait(side, &lane, then, yield);
+			rc = ping_wait(side, &lane, then, &spin);
 		if (rc)
 			break;
 		now = cli_now();
@@ -227,26 +246,22 @@ int cli_side_ping(struct cli_side *side, const struct cli_plan *plan, struct cli
 
 int cli_side_pong(struct cli_side *side, const struct cli_plan *plan, struct cli_result *result)
 {
-	bool yield = must_yield();
-	uint32_t spins = 0;
+	struct spin spin = spin_for(result);
 	struct lane lane;
 
 	lane_start(&lane, side, plan, 0);
 	count_paths(result, false);
 	for (;;) {
 		/* The source may change only when nothing is in flight. */
-		if (lane_poll(&lane, 1) < 0)
+		if ((lane.done < lane.posted || spin.drive) && lane_poll(&lane, 1) < 0)
 			return -1;
 		if (lane.done == lane.posted && lane_arrived(&lane, lane.posted + 1)) {
 			if (lane_post(&lane))
 				return -1;
-			spins = 0;
-			continue;
-		}
-		if (++spins % SPINS_BETWEEN_LOOKS == 0 && cli_talk_pending(side->fd))
+			spin.count = 0;
+		} else if (spin_on(&spin) && cli_talk_pending(side->fd)) {
 			break;
-		if (yield)
-			sched_yield();
+		}
 	}
 	count_paths(result, true);
 	result->ops = result->ops_min = lane.done;
@@ -294,8 +309,9 @@ int cli_side_stream(struct cli_side *side, const struct cli_plan *plan, struct c
 {
 	uint64_t target = plan->iterations ? plan->iterations : UINT64_MAX, start, end, then, now;
 	struct lane *lane = calloc(plan->queues, sizeof(*lane));
-	bool busy = true, yield = must_yield();
+	struct spin spin = spin_for(result);
 	uint64_t done = 0;
+	bool busy = true;
 	int rc = 0;
 
 	if (!lane)
@@ -305,27 +321,21 @@ int cli_side_stream(struct cli_side *side, const struct cli_plan *plan, struct c
 	count_paths(result, false);
 	start = then = now = cli_now();
 	end = plan->iterations ? UINT64_MAX : start + plan->duration_ns;
-	for (uint32_t spins = 1; busy; spins++) {
+	while (busy && rc == 0) {
 		int64_t n = stream_round(lane, plan, target, &busy);
 
-		if (n < 0) {
-			rc = -1;
-			break;
-		}
 		now = cli_now();
 		if (n > 0) {
 			done += (uint64_t)n;
 			then = now;
-		} else if (spins % SPINS_BETWEEN_LOOKS == 0 && look_around(side, then)) {
+			spin.count = 0;
+		} else if (n < 0 || (spin_on(&spin) && look_around(side, then))) {
 			rc = -1;
-			break;
 		}
 		if (now >= end || cli_interrupted())
 			target = 0; /* only what is posted is waited for */
 		cli_progress_tick(bar, now, plan->iterations ? done : now - start,
 				  plan->iterations ? plan->iterations * plan->queues : end - start);
-		if (yield && n == 0)
-			sched_yield();
 	}
 	result->ns = now - start;
 	count_paths(result, true);
