@@ -20,7 +20,7 @@
 #include "cli/owner.h"
 #include "cli/talk.h"
 
-static void become_owner(int fd, pid_t parent)
+static void become_owner(int fd, const char *paths, pid_t parent)
 {
 	char number[16];
 	char *argv[] = { "xtal", "owner", number, NULL };
@@ -33,20 +33,24 @@ static void become_owner(int fd, pid_t parent)
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_DFL);
 	fcntl(fd, F_SETFD, 0);
+	if (paths && *paths)
+		setenv("XTAL_PATHS", paths, 1);
+	else if (paths)
+		unsetenv("XTAL_PATHS");
 	snprintf(number, sizeof(number), "%d", fd);
 	execv("/proc/self/exe", argv);
 	/* No /proc, or an emulator: the copy that fork made will do, it has no context yet. */
 	_exit(cli_owner_serve(fd) ? CLI_FAILED : CLI_OK);
 }
 
-int cli_child_spawn(struct cli_child *child, int fd)
+int cli_child_spawn(struct cli_child *child, int fd, const char *paths)
 {
 	pid_t parent = getpid(), pid;
 
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)
-		become_owner(fd, parent);
+		become_owner(fd, paths, parent);
 	close(fd);
 	if (pid < 0)
 		return cli_fail("cannot start a second process: %s", strerror(errno));
@@ -73,14 +77,14 @@ static int greet(struct cli_child *child)
 	return -1;
 }
 
-int cli_child_start(struct cli_child *child)
+int cli_child_start(struct cli_child *child, const char *paths)
 {
 	int pair[2];
 
 	*child = CLI_NO_CHILD;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return cli_fail("socketpair: %s", strerror(errno));
-	if (cli_child_spawn(child, pair[1])) {
+	if (cli_child_spawn(child, pair[1], paths)) {
 		close(pair[0]);
 		return -1;
 	}

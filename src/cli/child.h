@@ -17,11 +17,12 @@ struct cli_child {
 
 /*
  * Starts an owner process and waits for its first word. Call it before this process opens
- * any context: it forks. 0, or -1 with cli_reason (the child is gone then).
+ * any context: it forks. paths: its XTAL_PATHS, "": unset,
+ * NULL: as here. 0, or -1 with cli_reason (the child is gone then).
  */
-int cli_child_start(struct cli_child *child);
+int cli_child_start(struct cli_child *child, const char *paths);
 /* The same with the conversation handed in: the server's half. Takes the fd in any case. */
-int cli_child_spawn(struct cli_child *child, int fd);
+int cli_child_spawn(struct cli_child *child, int fd, const char *paths);
 
 /* What became of it, in words: "process 12 was killed by signal 9 (Killed)", or NULL while
  * it lives. Looks for at most wait_ms. The text is the caller's until the next call. */

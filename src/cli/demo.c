@@ -113,7 +113,7 @@ static int meet(struct demo *d)
 	step(d, "owner");
 	d->plain = (struct cli_talk){ .value = CLI_MEMORY_MALLOC, .len = OWNER_BYTES };
 	d->shared = (struct cli_talk){ .value = CLI_MEMORY_XTAL, .len = BLOCK };
-	if (cli_child_start(&d->child) || cli_talk_ask(d->child.fd, &d->plain, TALK_ALLOC) ||
+	if (cli_child_start(&d->child, NULL) || cli_talk_ask(d->child.fd, &d->plain, TALK_ALLOC) ||
 	    cli_talk_ask(d->child.fd, &d->shared, TALK_ALLOC))
 		return -1;
 	printf("process %d registered 64 MiB of its plain malloc memory, and sleeps\n",

@@ -9,8 +9,6 @@
 
 #include "cli/child.h"
 #include "cli/cli.h"
-#include "cli/histogram.h"
-#include "cli/pattern.h"
 #include "cli/port.h"
 #include "cli/talk.h"
 
@@ -49,142 +47,103 @@ const char *info_eid_text(struct dev_eid eid, char *buf, size_t size)
 	return buf;
 }
 
-static int time_writes(struct dma_queue *queue, struct cli_op *op, uint64_t *ns)
+/* A path is tried by a process that is allowed nothing else. */
+static const uint32_t forced[] = { XTAL_PATH_MAP, XTAL_PATH_CMA, XTAL_PATH_RING };
+#define FORCED (sizeof(forced) / sizeof(forced[0]))
+
+static int ask_for_memory(struct cli_child *owner, enum cli_memory memory,
+			  struct xtal_descriptor *out)
 {
-	struct cli_histogram *h = cli_histogram_new();
-	int rc = 0;
+	struct cli_talk msg = { .value = memory, .len = CLI_TRIAL_BYTES };
 
-	if (!h)
-		return cli_fail("no memory");
-	for (unsigned i = 0; i < TIMED_WRITES && rc == 0; i++) {
-		uint64_t then = cli_now();
-
-		rc = cli_run(queue, op);
-		cli_histogram_add(h, cli_now() - then);
-	}
-	*ns = cli_histogram_quantile(h, 0.5);
-	cli_histogram_free(h);
-	return rc;
-}
-
-/* Writes a pattern to the target, reads it back into other memory, compares. */
-static int move_bytes(struct dma_queue *queue, struct cli_region *scratch,
-		      const struct xtal_descriptor *target, struct info_trial *trial)
-{
-	struct dma_seg remote = cli_remote(target);
-	struct cli_op write = {
-		.code = CLI_WRITE,
-		.local = cli_part(scratch->seg, 0, TRIAL_BYTES),
-		.remote = cli_part(&remote, 0, TRIAL_BYTES),
-	};
-	struct cli_op read = {
-		.code = CLI_READ,
-		.local = cli_part(scratch->seg, TRIAL_BYTES, TRIAL_BYTES),
-		.remote = write.remote,
-	};
-	size_t bad, first = 0;
-
-	cli_pattern_fill(scratch->base, TRIAL_BYTES, target->va, 0);
-	memset(scratch->base + TRIAL_BYTES, 0, TRIAL_BYTES);
-	if (cli_run(queue, &write) || cli_run(queue, &read))
+	if (cli_talk_ask(owner->fd, &msg, TALK_ALLOC))
 		return -1;
-	bad = cli_pattern_check(scratch->base + TRIAL_BYTES, TRIAL_BYTES, target->va, 0, &first);
-	if (bad)
-		return cli_fail("%zu of %u bytes came back wrong, the first at offset %zu", bad,
-				TRIAL_BYTES, first);
-	write.local.len = write.remote.len = 8;
-	return time_writes(queue, &write, &trial->write_ns);
+	*out = msg.desc;
+	return 0;
 }
 
-static void try_target(struct cli_port *port, struct cli_region *scratch,
-		       const struct xtal_descriptor *target, struct info_trial *trial)
+/* Lets the helper try the target over its only path. */
+static void try_forced(struct cli_child *helper, const struct xtal_descriptor *target,
+		       struct info_path *path)
 {
-	struct dma_queue *queue = cli_queue_make(port, target, 16);
+	struct cli_talk msg = { .desc = *target, .value = path->kind };
 
-	if (queue) {
-		trial->works = move_bytes(queue, scratch, target, trial) == 0;
-		if (xtal_path_query(queue, target, -1, &trial->path)) {
-			trial->works = false;
-			cli_fail("no answer about the path: %s", xtal_last_error());
-		}
+	if (cli_talk_ask(helper->fd, &msg, TALK_TRY)) {
+		snprintf(path->reason, sizeof(path->reason), "%s", cli_reason());
+		return;
 	}
-	if (!trial->works)
-		snprintf(trial->problem, sizeof(trial->problem), "%s", cli_reason());
-	dma_free_queue(queue);
+	path->works = msg.value != 0 && strcmp(msg.result.path, xtal_path_name(path->kind)) == 0;
+	path->write_ns = msg.result.ns;
+	snprintf(path->reason, sizeof(path->reason), "%s", path->works ? msg.result.why : msg.text);
 }
 
-static int try_all(struct info *info, struct cli_child *child)
+/* This process tries everything as a program would, with the settings in force. */
+static int try_default(struct info *info, const struct xtal_descriptor target[2])
 {
-	struct cli_talk msg[2] = {
-		{ .value = CLI_MEMORY_XTAL, .len = TRIAL_BYTES },
-		{ .value = CLI_MEMORY_MALLOC, .len = TRIAL_BYTES },
-	};
+	struct xtal_descriptor own;
 	struct cli_region scratch;
 	struct cli_port port;
 	int rc = -1;
 
 	if (cli_port_open(&port))
 		return -1;
-	if (cli_region_make(&port, CLI_MEMORY_MALLOC, 3 * TRIAL_BYTES, &scratch) == 0) {
-		struct xtal_descriptor own = scratch.desc;
-
-		own.va += 2 * TRIAL_BYTES;
-		own.len = TRIAL_BYTES;
-		try_target(&port, &scratch, &own, &info->trial[INFO_OWN]);
-		rc = 0;
-		for (unsigned i = 0; i < 2 && rc == 0; i++) {
-			rc = child->fd < 0 ? -1 : cli_talk_ask(child->fd, &msg[i], TALK_ALLOC);
-			if (rc == 0)
-				try_target(&port, &scratch, &msg[i].desc,
-					   &info->trial[INFO_XTAL + i]);
-		}
+	if (cli_region_make(&port, CLI_MEMORY_MALLOC, 3 * CLI_TRIAL_BYTES, &scratch) == 0) {
+		own = scratch.desc;
+		own.va += 2 * CLI_TRIAL_BYTES;
+		own.len = CLI_TRIAL_BYTES;
+		cli_try(&port, &scratch, &own, &info->trial[INFO_OWN]);
+		cli_try(&port, &scratch, &target[0], &info->trial[INFO_XTAL]);
+		cli_try(&port, &scratch, &target[1], &info->trial[INFO_MALLOC]);
 		cli_region_drop(&port, &scratch);
+		rc = 0;
 	}
 	cli_port_close(&port);
 	return rc;
 }
 
-/* What a trial's verdicts say about a path. */
-static struct info_path verdict(const struct info_trial *trial, uint32_t kind)
+static int try_all(struct info *info, struct cli_child *owner, struct cli_child helper[FORCED])
 {
-	struct info_path p = { .kind = kind, .reason = trial->problem };
+	const struct cli_trial *own = &info->trial[INFO_OWN];
+	struct xtal_descriptor target[2];
 
-	for (uint32_t i = 0; i < trial->path.candidates && i < XTAL_PATH_COUNT; i++) {
-		const struct xtal_path_verdict *v = &trial->path.candidate[i];
-
-		if (v->kind != kind)
-			continue;
-		p.works = v->usable != 0;
-		p.reason = v->reason;
+	/* Every process is forked off before this one opens a context. */
+	if (cli_child_start(owner, NULL))
+		return -1;
+	info->owner_pid = owner->pid;
+	for (unsigned i = 0; i < FORCED; i++)
+		if (cli_child_start(&helper[i], xtal_path_name(forced[i])))
+			return -1;
+	if (ask_for_memory(owner, CLI_MEMORY_XTAL, &target[0]) ||
+	    ask_for_memory(owner, CLI_MEMORY_MALLOC, &target[1]) || try_default(info, target))
+		return -1;
+	info->path[0] = (struct info_path){ .kind = XTAL_PATH_SELF, .works = own->works };
+	info->path[0].write_ns = own->write_ns;
+	snprintf(info->path[0].reason, sizeof(info->path[0].reason), "%s",
+		 own->works ? own->path.reason : own->problem);
+	for (unsigned i = 0; i < FORCED; i++) {
+		info->path[1 + i].kind = forced[i];
+		try_forced(&helper[i], &target[forced[i] != XTAL_PATH_MAP], &info->path[1 + i]);
 	}
-	if (!p.reason[0])
-		p.reason = "not considered here";
-	return p;
+	return 0;
 }
 
 static int gather(struct info *info)
 {
-	struct cli_child child;
+	struct cli_child owner = CLI_NO_CHILD, helper[FORCED];
 	int rc;
 
-	/* The second process first: it is forked off, and this one is still plain. */
-	rc = cli_child_start(&child);
-	info->owner_pid = child.pid;
-	for (unsigned i = INFO_XTAL; i <= INFO_MALLOC; i++)
-		snprintf(info->trial[i].problem, sizeof(info->trial[i].problem), "%s",
-			 rc ? cli_reason() : "not tried");
+	for (unsigned i = 0; i < FORCED; i++)
+		helper[i] = CLI_NO_CHILD;
+	rc = try_all(info, &owner, helper);
+	for (unsigned i = 0; i < FORCED; i++)
+		cli_child_stop(&helper[i]);
+	cli_child_stop(&owner);
+	if (rc)
+		return -1;
 	info->devices = dma_get_device_list(&info->count);
-	if (!info->devices || info->count == 0) {
-		cli_child_stop(&child);
+	if (!info->devices || info->count == 0)
 		return cli_fail("no device: %s", xtal_last_error());
-	}
-	rc |= try_all(info, &child);
-	cli_child_stop(&child);
-	info->path[0] = verdict(&info->trial[INFO_OWN], XTAL_PATH_SELF);
-	info->path[1] = verdict(&info->trial[INFO_XTAL], XTAL_PATH_MAP);
-	info->path[2] = verdict(&info->trial[INFO_MALLOC], XTAL_PATH_CMA);
-	info->path[3] = verdict(&info->trial[INFO_MALLOC], XTAL_PATH_RING);
-	return rc;
+	return 0;
 }
 
 int cli_info(int argc, char **argv)
@@ -217,7 +176,7 @@ int cli_info(int argc, char **argv)
 	if (cli_interrupted())
 		return CLI_INTERRUPTED;
 	if (rc)
-		cli_die(CLI_FAILED, "%s", cli_reason());
+		return cli_die(CLI_FAILED, "%s", cli_reason());
 	if (!json)
 		info_print_text(&info);
 	else if (info_print_json(&info))

@@ -5,8 +5,7 @@
 
 #include <stdint.h>
 
-#include "cdma_u_lib.h"
-#include "xtal.h"
+#include "cli/trial.h"
 
 /* Kinds of memory that are tried, in this order. */
 enum info_target {
@@ -16,27 +15,20 @@ enum info_target {
 };
 #define INFO_TARGETS 3
 
-/* Bytes were written there and read back. */
-struct info_trial {
-	bool works;
-	char problem[512];          /* why not */
-	struct xtal_path_info path; /* as the engine tells it */
-	uint64_t write_ns;          /* an 8-byte write, posted to completed; median */
-};
-
-/* One way to reach memory, and the trial that tells most about it. */
+/* One way to reach memory, tried by a process that is allowed no other. */
 struct info_path {
 	uint32_t kind; /* enum xtal_path_kind */
 	bool works;
-	const char *reason;
+	char reason[512];
+	uint64_t write_ns; /* as in struct cli_trial */
 };
 #define INFO_PATHS 4
 
 struct info {
 	struct dma_device *devices;
 	uint32_t count;
-	int owner_pid; /* -1: it could not be started; then problem tells */
-	struct info_trial trial[INFO_TARGETS];
+	int owner_pid;
+	struct cli_trial trial[INFO_TARGETS];
 	struct info_path path[INFO_PATHS];
 };
 

@@ -44,17 +44,24 @@ static void print_device(const struct dma_device *dev)
 		printf("    %12llu  %s\n", (unsigned long long)value[i], words[i]);
 }
 
-static void print_memory(const struct info_trial *trial, const char *what)
+static void print_path(const struct info_path *path)
 {
-	char line[900], time[32];
+	char time[32] = "";
 
-	printf("  %-12s ", what);
+	if (path->works)
+		cli_text_time(time, sizeof(time), path->write_ns);
+	printf("  %-5s %-6s %8s ", xtal_path_name(path->kind), path->works ? "works" : "no", time);
+	cli_print_wrapped(path->reason, 24);
+}
+
+static void print_memory(const struct cli_trial *trial, const char *what)
+{
+	char time[32] = "";
+
 	if (trial->works)
-		snprintf(line, sizeof(line), "%-4s  %s; an 8-byte write takes %s", trial->path.name,
-			 trial->path.reason, cli_text_time(time, sizeof(time), trial->write_ns));
-	else
-		snprintf(line, sizeof(line), "none  %s", trial->problem);
-	cli_print_wrapped(line, 15);
+		cli_text_time(time, sizeof(time), trial->write_ns);
+	printf("  %-10s  %-4s %7s ", what, trial->works ? trial->path.name : "none", time);
+	cli_print_wrapped(trial->works ? trial->path.reason : trial->problem, 27);
 }
 
 void info_print_text(const struct info *info)
@@ -67,12 +74,9 @@ void info_print_text(const struct info *info)
 	for (uint32_t i = 0; i < info->count; i++)
 		print_device(&info->devices[i]);
 
-	printf("\nPaths, tried just now with process %d\n", info->owner_pid);
-	for (unsigned i = 0; i < INFO_PATHS; i++) {
-		printf("  %-5s %-6s ", xtal_path_name(info->path[i].kind),
-		       info->path[i].works ? "works" : "no");
-		cli_print_wrapped(info->path[i].reason, 15);
-	}
+	printf("\nPaths, each tried just now by a process that may use no other\n");
+	for (unsigned i = 0; i < INFO_PATHS; i++)
+		print_path(&info->path[i]);
 
 	printf("\nMemory, and the path that is taken to it\n");
 	print_memory(&info->trial[INFO_OWN], "own");
@@ -105,7 +109,7 @@ static json_t *json_device(const struct dma_device *dev)
 			 (json_int_t)dev->attr.eid.dw0, "eids", eids, "capabilities", caps);
 }
 
-static json_t *json_trial(const struct info_trial *trial, const char *what)
+static json_t *json_trial(const struct cli_trial *trial, const char *what)
 {
 	json_t *candidates = json_array();
 
@@ -122,6 +126,13 @@ static json_t *json_trial(const struct info_trial *trial, const char *what)
 			 (json_int_t)trial->write_ns, "candidates", candidates);
 }
 
+static json_t *json_path(const struct info_path *path)
+{
+	return json_pack("{s:s, s:b, s:s, s:I}", "name", xtal_path_name(path->kind), "usable",
+			 path->works, "reason", path->reason, "write_8_bytes_ns",
+			 (json_int_t)path->write_ns);
+}
+
 int info_print_json(const struct info *info)
 {
 	json_t *devices = json_array(), *paths = json_array(), *settings = json_array();
@@ -132,10 +143,7 @@ int info_print_json(const struct info *info)
 	for (uint32_t i = 0; i < info->count; i++)
 		json_array_append_new(devices, json_device(&info->devices[i]));
 	for (unsigned i = 0; i < INFO_PATHS; i++)
-		json_array_append_new(paths, json_pack("{s:s, s:b, s:s}", "name",
-						       xtal_path_name(info->path[i].kind), "usable",
-						       info->path[i].works, "reason",
-						       info->path[i].reason));
+		json_array_append_new(paths, json_path(&info->path[i]));
 	for (unsigned i = 0; i < INFO_TARGETS; i++)
 		json_array_append_new(
 			memory, json_trial(&info->trial[i], info_target_name((enum info_target)i)));

@@ -16,6 +16,7 @@
 #include "cli/cli.h"
 #include "cli/pattern.h"
 #include "cli/side.h"
+#include "cli/trial.h"
 
 #define MAX_REGIONS    8
 #define WATCH_LIMIT_NS 20000000000u
@@ -125,6 +126,32 @@ static int do_add(struct owner *owner, struct cli_talk *msg)
 	return 0;
 }
 
+/* The roles turned round: this process reaches for somebody else's memory. */
+static int do_try(struct owner *owner, struct cli_talk *msg)
+{
+	struct cli_region scratch;
+	struct cli_trial trial;
+
+	if (!owner->open && cli_port_open(&owner->port))
+		return -1;
+	owner->open = true;
+	if (cli_region_make(&owner->port, CLI_MEMORY_MALLOC, 2 * CLI_TRIAL_BYTES, &scratch))
+		return -1;
+	cli_try(&owner->port, &scratch, &msg->desc, &trial);
+	cli_region_drop(&owner->port, &scratch);
+	memcpy(msg->text, trial.problem, sizeof(msg->text));
+	/* The engine's verdict on the path that we were made for says more. */
+	for (uint32_t i = 0; !trial.works && i < trial.path.candidates; i++)
+		if (trial.path.candidate[i].kind == msg->value)
+			snprintf(msg->text, sizeof(msg->text), "%s",
+				 trial.path.candidate[i].reason);
+	msg->value = trial.works;
+	msg->result.ns = trial.write_ns;
+	memcpy(msg->result.path, trial.path.name, sizeof(msg->result.path));
+	memcpy(msg->result.why, trial.path.reason, sizeof(msg->result.why));
+	return 0;
+}
+
 static int do_join(struct owner *owner, struct cli_talk *msg)
 {
 	if (owner->joined)
@@ -189,6 +216,8 @@ static int obey(struct owner *owner, struct cli_talk *msg)
 		return do_watch(owner, msg);
 	case TALK_ADD:
 		return do_add(owner, msg);
+	case TALK_TRY:
+		return do_try(owner, msg);
 	case TALK_JOIN:
 		return do_join(owner, msg);
 	case TALK_RUN:

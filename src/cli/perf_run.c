@@ -60,7 +60,7 @@ static int start_owner(const struct perf_options *opt, struct pair *pair)
 		return start_thread(pair);
 	if (opt->client)
 		return cli_child_connect(&pair->child, opt->client);
-	return cli_child_start(&pair->child);
+	return cli_child_start(&pair->child, NULL);
 }
 
 static void stop_owner(struct pair *pair)
@@ -259,12 +259,8 @@ int perf_serve(const char *name)
 		return cli_die(CLI_FAILED, "the client did not say what it wants: %s",
 			       cli_reason());
 	}
-	/* The client chose the paths for both. */
-	if (hello.text[0])
-		setenv("XTAL_PATHS", hello.text, 1);
-	else
-		unsetenv("XTAL_PATHS");
-	if (cli_child_spawn(&child, fd))
+	/* The client chose the paths for both; "" means that it did not restrict them. */
+	if (cli_child_spawn(&child, fd, hello.text))
 		return cli_die(CLI_FAILED, "%s", cli_reason());
 	printf("Serving a client with process %d.\n", child.pid);
 	fflush(stdout);

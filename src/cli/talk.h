@@ -21,6 +21,7 @@ enum cli_talk_type {
 	TALK_POKE,      /* region, offset, value: store 8 bytes */
 	TALK_WATCH, /* region, offset, value: spin until it is there -> READY, then value = when */
 	TALK_ADD,   /* region, offset, value: so many atomic increments -> READY, then done */
+	TALK_TRY,   /* desc, value = path: use it -> value = 1 or 0, result.path, why, ns, text */
 	TALK_JOIN,  /* plan, value = enum cli_memory, desc: take part in a test -> desc */
 	TALK_RUN,   /* plan, seed: get ready for one run, then serve it -> READY */
 	TALK_STOP,  /* result: the run is over -> result, text = what did not verify */
