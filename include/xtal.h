@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * xtal.h - what programs that know about Xtal may ask it beyond the API they were written for:
+ * shareable memory, words for errors, the path that bytes take, counters, an event fd.
+ *
+ * Objects of the front-ends (a struct dma_queue *, a struct dma_seg *) are passed as plain
+ * pointers. All functions are thread safe unless their text says otherwise.
+ */
+#ifndef XTAL_H
+#define XTAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define XTAL_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define XTAL_API __attribute__((visibility("default")))
+#else
+#define XTAL_API
+#endif
+
+/** The ways in which bytes reach a segment, best first. */
+enum xtal_path_kind {
+	XTAL_PATH_NONE = 0,
+	XTAL_PATH_SELF = 1, /* the segment lives in this process */
+	XTAL_PATH_MAP = 2,  /* its pages are mapped here too */
+	XTAL_PATH_CMA = 3,  /* process_vm_readv and process_vm_writev */
+	XTAL_PATH_RING = 4, /* messages in shared memory, executed by the owner's agent */
+	XTAL_PATH_TCP = 5,  /* messages over a socket; other hosts */
+};
+#define XTAL_PATH_COUNT 6
+
+/** Everything that another process needs to reach a segment, whatever its API. */
+struct xtal_descriptor {
+	uint8_t eid[16];      /* device address, network order, IPv4 as ::ffff:a.b.c.d */
+	uint32_t tid;         /* CDMA: owner's context: incarnation bits, port */
+	uint32_t uasid;       /* URMA: the same context */
+	uint32_t token_id;    /* URMA: the segment's number in its context */
+	uint32_t token;       /* the segment's secret */
+	uint32_t token_valid; /* 1: the owner asked for the token to be checked */
+	uint32_t reserved;
+	uint64_t va;          /* address in the owner's process */
+	uint64_t len;         /* bytes */
+};
+
+/** One path's verdict for a (queue, segment). */
+struct xtal_path_verdict {
+	uint32_t kind;   /* enum xtal_path_kind */
+	uint32_t usable; /* 1: bytes were moved over it in a probe, or it is the chosen one */
+	char reason[248];
+};
+
+/** Which path a queue uses towards a segment, and why not the others. */
+struct xtal_path_info {
+	uint32_t kind;       /* the chosen one; XTAL_PATH_NONE: unreachable */
+	uint32_t candidates; /* entries used of candidate[] */
+	char name[16];       /* "map", "cma" ... */
+	char reason[248];    /* why this one */
+	struct xtal_path_verdict candidate[XTAL_PATH_COUNT];
+};
+
+/** Totals since the process started; they only grow (but for the gauges at the end). */
+struct xtal_counters {
+	uint64_t posted;                    /* operations accepted */
+	uint64_t completed;                 /* completions made, good and bad */
+	uint64_t failed;                    /* of these, with an error status */
+	uint64_t refused;                   /* posts refused (bad argument, queue full) */
+	uint64_t ops[XTAL_PATH_COUNT];      /* operations executed per path */
+	uint64_t bytes[XTAL_PATH_COUNT];    /* payload bytes moved per path, by this process */
+	uint64_t served;                    /* messages executed here for peers */
+	uint64_t served_bytes;              /* payload bytes of these */
+	uint64_t denied;                    /* requests of peers refused (token, range, right) */
+	uint64_t revocations;               /* segments withdrawn */
+	uint64_t fenced;                    /* ... that needed a stuck peer fenced off */
+	uint64_t links_made;                /* connections to peers */
+	uint64_t peers_lost;                /* peers that died or vanished */
+	uint64_t agent_wakeups;             /* times the agent thread woke */
+	uint64_t contexts, queues, segments, links; /* alive now */
+};
+
+/** One setting of the engine, for display. */
+struct xtal_setting {
+	const char *name;        /* "XTAL_PATHS" */
+	const char *value;       /* in force now */
+	const char *origin;      /* "default", "environment", or the ini file's path */
+	const char *description; /* one line, with unit and range */
+};
+
+/**
+ * xtal_version - the version of the library in use
+ *
+ * Compare with XTAL_VERSION, the version of the header the program was compiled against.
+ *
+ * Returns: a static string such as "0.1.0".
+ * Threads: any.
+ * Contract: Xtal's own.
+ */
+XTAL_API const char *xtal_version(void);
+
+/**
+ * xtal_last_error - why the last call was refused
+ *
+ * Every refusal of every API leaves one sentence that names the object, the value and the
+ * limit. The text belongs to the calling thread and lasts until its next refused call.
+ *
+ * Returns: the sentence, or "" when no call of this thread was refused. Never NULL.
+ * Threads: each thread has its own text.
+ * Contract: Xtal's own.
+ */
+XTAL_API const char *xtal_last_error(void);
+
+/**
+ * xtal_status_name - short name of a completion status
+ *
+ * @status: the status of a completion (enum dma_cr_status and the like), 0..16
+ *
+ * Returns: a static string such as "REMOTE_ACCESS"; "UNKNOWN" for other numbers.
+ * Threads: any.
+ * Contract: Xtal's own; the numbers are CDMA's and URMA's.
+ */
+XTAL_API const char *xtal_status_name(int status);
+
+/**
+ * xtal_status_text - a completion status in a sentence
+ *
+ * @status: the status of a completion, 0..16
+ *
+ * Returns: a static sentence that says what happened and what usually causes it.
+ * Threads: any.
+ * Contract: Xtal's own.
+ */
+XTAL_API const char *xtal_status_text(int status);
+
+/**
+ * xtal_alloc - memory that peers on this host can map
+ *
+ * Zero-filled, page aligned, backed by an unnamed shared object whose size is sealed. A
+ * segment registered inside it is reached over the map path: an 8 byte write costs what it
+ * costs the cache. After fork the child shares the pages with its parent, like any MAP_SHARED
+ * mapping; it must not use xtal_free on them.
+ *
+ * @len: bytes, 1 to 2^47; rounded up to pages
+ *
+ * Returns: the memory, the caller's until xtal_free, or NULL.
+ * Errors:
+ *   NULL: len is 0 or too large, or the system refuses memory or descriptors
+ *   (xtal_last_error tells).
+ * Threads: any.
+ * Contract: Xtal's own.
+ */
+XTAL_API void *xtal_alloc(size_t len);
+
+/**
+ * xtal_free - give back memory of xtal_alloc
+ *
+ * Unregister its segments first: a segment that is still registered keeps its pages alive for
+ * peers, but no longer for this process.
+ *
+ * @ptr: a pointer that xtal_alloc returned, or NULL (nothing happens). Anything else is
+ *       refused with a sentence in the log; nothing is freed.
+ *
+ * Returns: nothing.
+ * Threads: any; the memory must no longer be in use.
+ * Contract: Xtal's own.
+ */
+XTAL_API void xtal_free(void *ptr);
+
+/**
+ * xtal_describe - the descriptor of a registered segment
+ *
+ * @segment: a segment that this process registered (not an imported one, not a copy)
+ * @out: filled on success
+ *
+ * Returns: 0, or -EINVAL.
+ * Errors:
+ *   -EINVAL: a pointer is NULL, or segment is not registered here
+ * Threads: any; not while the segment is being unregistered.
+ * Contract: Xtal's own.
+ */
+XTAL_API int xtal_describe(const void *segment, struct xtal_descriptor *out);
+
+/**
+ * xtal_path_query - the path from a queue to a segment, with reasons
+ *
+ * Contacts the owner when no operation did so yet, like the first operation would.
+ *
+ * @queue: a queue of this process
+ * @remote: the segment; for CDMA va, len, tid, token and token_valid are used, eid is where
+ *          the queue points when all 16 bytes are zero
+ * @timeout_ms: how long to wait for the owner's answer, milliseconds; negative: the queue's
+ *              own time limit
+ * @out: filled on success
+ *
+ * Returns: 0, or a negative errno value; out->kind is XTAL_PATH_NONE, with the reason, when
+ * the owner answered but refused, or nobody is there.
+ * Errors:
+ *   -EINVAL: a pointer is NULL, queue is not a live queue, or remote has no length
+ *   -ETIMEDOUT: the owner did not answer in time
+ * Threads: any.
+ * Contract: Xtal's own.
+ */
+XTAL_API int xtal_path_query(const void *queue, const struct xtal_descriptor *remote,
+			     int timeout_ms, struct xtal_path_info *out);
+
+/**
+ * xtal_path_name - short name of a path
+ *
+ * @kind: enum xtal_path_kind
+ *
+ * Returns: a static string: "none", "self", "map", "cma", "ring" or "tcp"; "unknown" for
+ * other numbers.
+ * Threads: any.
+ * Contract: Xtal's own.
+ */
+XTAL_API const char *xtal_path_name(unsigned kind);
+
+/**
+ * xtal_queue_fd - a file descriptor that tells of completions
+ *
+ * Works with poll, select and epoll, level or edge triggered: readable while completions
+ * wait, reset by the poll call that finds the queue empty. Edge-triggered users poll until
+ * the queue is empty. Works for queues with event_mode false too. The descriptor belongs to
+ * the queue and is closed with it; do not read from it.
+ *
+ * @queue: a queue of this process
+ *
+ * Returns: the descriptor (always the same one), or a negative errno value.
+ * Errors:
+ *   -EINVAL: queue is not a live queue
+ *   -EMFILE: no descriptor left
+ * Threads: any.
+ * Contract: Xtal's own.
+ */
+XTAL_API int xtal_queue_fd(const void *queue);
+
+/**
+ * xtal_counters_read - what the engine of this process has done
+ *
+ * @out: filled; fields that a newer library knows and the caller does not are left out
+ * @size: sizeof(struct xtal_counters) as the caller knows it
+ *
+ * Returns: 0, or -EINVAL.
+ * Errors:
+ *   -EINVAL: out is NULL or size is 0
+ * Threads: any; the numbers are not one atomic snapshot.
+ * Contract: Xtal's own.
+ */
+XTAL_API int xtal_counters_read(struct xtal_counters *out, size_t size);
+
+/**
+ * xtal_setting_at - list the settings in force
+ *
+ * @index: from 0 up
+ * @out: filled on success; the strings are static
+ *
+ * Returns: 0, or -ENOENT.
+ * Errors:
+ *   -ENOENT: index is past the last setting
+ *   -EINVAL: out is NULL
+ * Threads: any.
+ * Contract: Xtal's own.
+ */
+XTAL_API int xtal_setting_at(unsigned index, struct xtal_setting *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Copies whose last word lands last. Programs spin on the last bytes of a buffer, and
+ * memcpy writes the tail early for most sizes, so all but the last word is copied first and
+ * the last word is published with a release store (partner: the reader's acquire load).
+ */
+#ifndef XTAL_BASE_COPY_H
+#define XTAL_BASE_COPY_H
+
+#include <stdint.h>
+#include <stddef.h>
+
+/* Bytes of the tail that xtal_copy_body() leaves for xtal_copy_tail(): 0..15. */
+size_t xtal_copy_tail_len(const void *dst, size_t len);
+
+/* Copies everything of [dst, dst+len) but the tail. */
+void xtal_copy_body(void *dst, const void *src, size_t len);
+
+/*
+ * Copies the tail, ending with a release store of the last naturally aligned piece (or of
+ * the very last bytes one by one when the end is unaligned).
+ */
+void xtal_copy_tail(void *dst, const void *src, size_t len);
+
+/* Body, then tail. Any length, also 0; regions must not overlap unless dst <= src. */
+void xtal_copy(void *dst, const void *src, size_t len);
+
+#endif

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/* The agent's thread: tasks, descriptors, message rings, ticks; see agent.h. */
+#include "core/agent.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/export.h"
+#include "base/lock.h"
+#include "core/config.h"
+#include "core/engine.h"
+#include "core/lane.h"
+#include "core/log.h"
+#include "core/queue_impl.h"
+#include "os/proc.h"
+#include "os/sock.h"
+#include "os/thread.h"
+
+#define TICK_NS 5000000u
+#define HASH_SIZE 256u
+#define DOORBELL 1u /* tag of our own eventfd; sources begin behind it */
+
+static struct {
+	int epoll, doorbell;
+	atomic_uint state; /* 0: no thread, 1: running, 2: asked to stop */
+	atomic_bool ticks;
+	struct xtal_lock lock; /* tasks */
+	struct xtal_task *tasks, **tasks_end;
+	/* the rest belongs to the thread */
+	uint64_t next_id;
+	struct xtal_source *hash[HASH_SIZE];
+	struct xtal_list drains;
+	struct xtal_lane lane;
+} agent = { .epoll = -1, .doorbell = -1 };
+
+static _Thread_local bool on_agent;
+
+bool xtal_agent_is_me(void)
+{
+	return on_agent;
+}
+
+struct xtal_lane *xtal_agent_lane(void)
+{
+	return &agent.lane;
+}
+
+int xtal_agent_doorbell(void)
+{
+	return agent.doorbell;
+}
+
+static void run_tasks(void)
+{
+	for (;;) {
+		struct xtal_task *task;
+
+		xtal_lock(&agent.lock);
+		task = agent.tasks;
+		if (task) {
+			agent.tasks = task->next;
+			if (!agent.tasks)
+				agent.tasks_end = &agent.tasks;
+			task->queued = false;
+		}
+		xtal_unlock(&agent.lock);
+		if (!task)
+			return;
+		task->run(task); /* may free the task */
+	}
+}
+
+static bool run_drains(void)
+{
+	bool did = false;
+
+	for (struct xtal_list *n = agent.drains.next, *next; n != &agent.drains; n = next) {
+		struct xtal_drain *d = xtal_container_of(n, struct xtal_drain, node);
+
+		next = n->next;
+		did |= d->drain(d);
+	}
+	return did;
+}
+
+static void drains_after_sleep(struct xtal_list *stop)
+{
+	for (struct xtal_list *n = agent.drains.next; n != stop; n = n->next) {
+		struct xtal_drain *d = xtal_container_of(n, struct xtal_drain, node);
+
+		d->after_sleep(d);
+	}
+}
+
+/* False when a ring has frames: then nothing is armed. */
+static bool drains_before_sleep(void)
+{
+	for (struct xtal_list *n = agent.drains.next; n != &agent.drains; n = n->next) {
+		struct xtal_drain *d = xtal_container_of(n, struct xtal_drain, node);
+
+		if (!d->before_sleep(d)) {
+			drains_after_sleep(n);
+			return false;
+		}
+	}
+	return true;
+}
+
+static struct xtal_source *source_by_id(uint64_t id)
+{
+	struct xtal_source *s = agent.hash[id % HASH_SIZE];
+
+	while (s && s->id != id)
+		s = s->hash_next;
+	return s;
+}
+
+/* Handles what epoll reports by the deadline. An id is looked up at its turn, since handling
+ * one source may remove others. Returns whether there was any event. */
+static bool run_sources(uint64_t deadline)
+{
+	uint64_t tags[64];
+	int n = xtal_os_epoll_wait(agent.epoll, tags, 64, deadline);
+
+	for (int i = 0; i < n; i++) {
+		struct xtal_source *s;
+
+		if (tags[i] == DOORBELL) {
+			xtal_os_event_clear(agent.doorbell);
+			continue;
+		}
+		s = source_by_id(tags[i]);
+		if (s)
+			s->ready(s);
+	}
+	return n > 0;
+}
+
+static void agent_run(void *arg)
+{
+	uint64_t spin = (uint64_t)xtal_config()->spin_us * 1000, active = 0, ticked = 0;
+	unsigned rounds = 0;
+
+	(void)arg;
+	on_agent = true;
+	for (;;) {
+		uint64_t now, deadline = UINT64_MAX;
+		bool did;
+
+		run_tasks();
+		if (atomic_load(&agent.state) == 2)
+			break;
+		did = run_drains();
+		now = xtal_os_now();
+		if (did)
+			active = now;
+		if (atomic_load_explicit(&agent.ticks, memory_order_relaxed) &&
+		    now - ticked >= TICK_NS) {
+			ticked = now;
+			/* Partner: need_ticks sets it after the queue has entered the list. */
+			atomic_store(&agent.ticks, false);
+			if (xtal_queues_tick(now))
+				atomic_store(&agent.ticks, true);
+		}
+		if (did || now - active < spin) {
+			if (++rounds % 64 == 0)
+				run_sources(0);
+			else if (!did)
+				xtal_cpu_relax();
+			continue;
+		}
+		if (!drains_before_sleep())
+			continue;
+		if (atomic_load(&agent.ticks))
+			deadline = now + TICK_NS;
+		run_sources(deadline);
+		xtal_count(&xtal_totals.agent_wakeups, 1);
+		drains_after_sleep(&agent.drains);
+	}
+	xtal_lane_fini(&agent.lane);
+	atomic_store(&agent.state, 0);
+	xtal_os_futex_wake(&agent.state, INT32_MAX);
+}
+
+int xtal_agent_start(void)
+{
+	int err = xtal_os_epoll_create(&agent.epoll);
+
+	if (err)
+		return err;
+	err = xtal_os_event_create(&agent.doorbell);
+	if (err)
+		goto close_epoll;
+	err = xtal_os_epoll_add(agent.epoll, agent.doorbell, DOORBELL);
+	if (err)
+		goto close_doorbell;
+	xtal_engine_track_fd(agent.epoll);
+	xtal_engine_track_fd(agent.doorbell);
+	xtal_list_init(&agent.drains);
+	xtal_lane_init(&agent.lane);
+	agent.tasks = NULL;
+	agent.tasks_end = &agent.tasks;
+	if (!agent.next_id)
+		agent.next_id = DOORBELL;
+	atomic_store(&agent.ticks, false);
+	atomic_store(&agent.state, 1);
+	err = xtal_os_thread_start("xtal-agent", agent_run, NULL);
+	if (!err)
+		return 0;
+	atomic_store(&agent.state, 0);
+	xtal_lane_fini(&agent.lane);
+	xtal_engine_close_fd(agent.doorbell);
+	xtal_engine_close_fd(agent.epoll);
+	return err;
+close_doorbell:
+	xtal_os_close(agent.doorbell);
+close_epoll:
+	xtal_os_close(agent.epoll);
+	return err;
+}
+
+void xtal_agent_stop(void)
+{
+	atomic_store(&agent.state, 2);
+	xtal_os_event_signal(agent.doorbell);
+	while (atomic_load(&agent.state) == 2)
+		xtal_os_futex_wait(&agent.state, 2, UINT64_MAX);
+	xtal_engine_close_fd(agent.doorbell);
+	xtal_engine_close_fd(agent.epoll);
+	agent.doorbell = agent.epoll = -1;
+}
+
+void xtal_agent_fork_child(void)
+{
+	agent.epoll = agent.doorbell = -1;
+	atomic_store(&agent.state, 0);
+	atomic_store(&agent.lock.held, 0);
+	for (unsigned i = 0; i < HASH_SIZE; i++)
+		agent.hash[i] = NULL;
+	on_agent = false;
+}
+
+bool xtal_agent_post(struct xtal_task *task)
+{
+	bool signal = false, mine = false;
+
+	xtal_lock(&agent.lock);
+	if (!task->queued) {
+		task->queued = mine = true;
+		task->next = NULL;
+		signal = agent.tasks == NULL;
+		*agent.tasks_end = task;
+		agent.tasks_end = &task->next;
+	}
+	xtal_unlock(&agent.lock);
+	if (signal)
+		xtal_os_event_signal(agent.doorbell);
+	return mine;
+}
+
+struct call {
+	struct xtal_task task;
+	void (*fn)(void *arg);
+	void *arg;
+	atomic_uint done;
+};
+
+static void run_call(struct xtal_task *task)
+{
+	struct call *c = xtal_container_of(task, struct call, task);
+	atomic_uint *done = &c->done;
+
+	c->fn(c->arg);
+	/* The caller's stack may be gone right after the store; a wake of a dead address is a
+	 * harmless spurious wake for whoever sleeps there then. */
+	atomic_store(done, 1);
+	xtal_os_futex_wake(done, 1);
+}
+
+void xtal_agent_call(void (*fn)(void *arg), void *arg)
+{
+	struct call c = { .task.run = run_call, .fn = fn, .arg = arg };
+
+	if (on_agent) {
+		fn(arg);
+		return;
+	}
+	xtal_agent_post(&c.task);
+	while (!atomic_load(&c.done))
+		xtal_os_futex_wait(&c.done, 0, UINT64_MAX);
+}
+
+int xtal_agent_watch(struct xtal_source *src)
+{
+	int err;
+
+	src->id = ++agent.next_id;
+	err = xtal_os_epoll_add(agent.epoll, src->fd, src->id);
+	if (err) {
+		src->id = 0;
+		return err;
+	}
+	src->hash_next = agent.hash[src->id % HASH_SIZE];
+	agent.hash[src->id % HASH_SIZE] = src;
+	return 0;
+}
+
+void xtal_agent_unwatch(struct xtal_source *src)
+{
+	struct xtal_source **at;
+
+	if (!src->id)
+		return;
+	for (at = &agent.hash[src->id % HASH_SIZE]; *at; at = &(*at)->hash_next) {
+		if (*at == src) {
+			*at = src->hash_next;
+			break;
+		}
+	}
+	xtal_os_epoll_remove(agent.epoll, src->fd);
+	src->id = 0;
+}
+
+void xtal_agent_need_ticks(void)
+{
+	if (!atomic_exchange(&agent.ticks, true))
+		xtal_os_event_signal(agent.doorbell);
+}
+
+void xtal_agent_add_drain(struct xtal_drain *d)
+{
+	xtal_list_append(&agent.drains, &d->node);
+}
+
+void xtal_agent_remove_drain(struct xtal_drain *d)
+{
+	xtal_list_remove(&d->node);
+}

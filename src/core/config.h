@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Settings, read once from the environment (XTAL_*) and an ini file; unknown names are
+ * warned about with the nearest match.
+ */
+#ifndef XTAL_CORE_CONFIG_H
+#define XTAL_CORE_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/eid.h"
+#include "base/export.h"
+
+struct xtal_config {
+	uint32_t paths;         /* bit (1 << enum xtal_path_kind) set: allowed */
+	bool strict;            /* XTAL_STRICT: refuse what the hardware refuses */
+	uint32_t pipelines;     /* 1..8 */
+	uint32_t timeout_ms;    /* without progress, default 8000 */
+	uint64_t inline_bytes;  /* up to this many are moved on the caller's thread at the post */
+	uint64_t fragment_bytes;/* pieces that pipelines execute together */
+	uint32_t spin_us;       /* how long the agent looks for more after a message */
+	uint64_t ring_bytes;    /* capacity of each direction of a message ring */
+	uint32_t revoke_ms;     /* patience with a peer that is in the middle of a copy */
+	bool any_uid;           /* XTAL_PEERS=any: serve peers of other uids (over ring) */
+	uint64_t counter_start; /* XTAL_COUNTER_START: debug: first value of ring counters */
+};
+
+/* The settings in force; the first call reads them. Never changes afterwards. */
+XTAL_INTERNAL_API const struct xtal_config *xtal_config(void);
+
+/* The same as xtal_config()->inline_bytes, without a call: for the hot path. Valid once
+ * xtal_config() was called (every context does). */
+extern uint64_t xtal_config_inline_bytes;
+static inline uint64_t xtal_config_inline(void)
+{
+	return xtal_config_inline_bytes;
+}
+/* A front-end's own environment variable (CDMA_LOG_LEVEL), or NULL; ignored in setuid programs
+ * like all others. The string stays the environment's. */
+XTAL_INTERNAL_API const char *xtal_config_foreign(const char *name);
+
+/* The address that the configuration gives a small site EID. Errors: -ENOENT. */
+int xtal_config_site_eid(uint32_t small, struct xtal_eid *out);
+
+#endif

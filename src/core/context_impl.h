@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* The body of a context, for the core's own files. */
+#ifndef XTAL_CORE_CONTEXT_IMPL_H
+#define XTAL_CORE_CONTEXT_IMPL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/lock.h"
+#include "core/agent.h"
+#include "core/context.h"
+#include "core/registry.h"
+
+/* Locks, in the order in which they may be taken:
+ *   queues_lock, a queue's lock, links_lock, a link's lock, registry.lock, leaf locks.
+ * sessions_lock is taken alone or on the agent. */
+struct xtal_context {
+	bool foreign; /* we are a forked child of the process that opened it */
+	const struct xtal_device *dev;
+	uint16_t port;
+	uint32_t number; /* unique in the process, 1.. */
+	uint64_t incarnation;
+	struct xtal_registry registry;
+	_Atomic uint32_t users; /* lookups by xtal_engine_find() in progress */
+	struct xtal_list node;  /* in the engine */
+
+	struct xtal_source listener;
+	struct xtal_lock sessions_lock;
+	struct xtal_list sessions; /* peers that reach us */
+
+	struct xtal_lock links_lock;
+	struct xtal_list links; /* peers that we reach */
+	_Atomic uint32_t next_link_id;
+
+	struct xtal_lock queues_lock;
+	struct xtal_list queues;
+	uint32_t queue_count, next_queue_id;
+
+	int async_fd;
+	struct xtal_lock async_lock;
+	struct xtal_async_event async_events[64];
+	uint32_t async_head, async_tail;
+
+	_Atomic uint64_t probe_word; /* written by peers that try out cma */
+};
+
+/* 0x1..0xf: the part of the incarnation that a 20-bit tid carries. */
+static inline uint32_t xtal_incarnation_bits(uint64_t incarnation)
+{
+	return (uint32_t)(incarnation % 15 + 1);
+}
+
+/* The abstract name under which (eid, port) is found. buf: 64 bytes. */
+const char *xtal_context_name(struct xtal_eid eid, uint16_t port, char *buf, size_t size);
+
+/* Queues an asynchronous event; the oldest 64 are kept. */
+void xtal_context_raise(struct xtal_context *ctx, enum xtal_async_type type, uint32_t object_id);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A link: one context's way to one peer context over one pipeline, from the initiator's side.
+ * It is made by the agent on first use; queues that need it wait in its list meanwhile.
+ */
+#ifndef XTAL_CORE_LINK_H
+#define XTAL_CORE_LINK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/eid.h"
+#include "base/interval.h"
+#include "base/list.h"
+#include "base/lock.h"
+#include "core/agent.h"
+#include "core/lane.h"
+#include "core/op.h"
+#include "core/shared.h"
+#include "path/path.h"
+#include "path/ring.h"
+#include "wire/requester.h"
+
+#define XTAL_LINK_WINDOW 64u
+
+enum xtal_link_state {
+	XTAL_LINK_CONNECTING,
+	XTAL_LINK_UP,
+	XTAL_LINK_DEAD, /* status tells; never comes back, a new link is made instead */
+};
+
+/* A mapping of (a part of) a peer's object. */
+struct xtal_window {
+	struct xtal_list node;
+	uint32_t refs;
+	uint64_t object, offset, len;
+	bool writable;
+	void *addr;
+};
+
+/* What the target has allowed: a whole segment. */
+struct xtal_grant {
+	_Atomic uint32_t refs;
+	struct xtal_link *link;
+	uint64_t lo, hi;
+	uint32_t token, rights, slot;
+	bool token_valid;
+	uint64_t word;
+	const _Atomic uint64_t *slot_word;
+	struct xtal_reach reach;
+	uint32_t path; /* enum xtal_path_kind, for counters and queries */
+	struct xtal_window *window;
+	char map_text[160]; /* why it is (not) mapped */
+};
+
+/* A question to the target that is under way. */
+struct xtal_resolve {
+	struct xtal_list node;
+	uint64_t id, addr, len;
+	uint32_t token, rights;
+	bool token_valid, sent;
+};
+
+/* A refusal that the target gave, kept until some more have come: those who asked find it. */
+struct xtal_denial {
+	uint64_t id; /* of the question */
+	uint32_t status;
+	bool retry;
+	char text[160];
+};
+
+struct xtal_link {
+	_Atomic uint32_t refs;
+	struct xtal_context *ctx;
+	struct xtal_list node; /* in ctx->links, while not dead */
+	struct xtal_eid eid;
+	uint32_t tid, pipeline, id;
+	_Atomic uint32_t state;
+	uint32_t status; /* when dead: what its operations end with */
+	char text[160];  /* why */
+	bool full_fence;
+	struct xtal_context *self; /* the target context when it is in this process */
+
+	struct xtal_lock lock; /* all below */
+	struct xtal_intervals grants;
+	struct xtal_list windows, resolves, waiters;
+	struct xtal_denial denials[32];
+	uint32_t next_denial;
+	uint64_t next_id;
+	uint64_t seats[XTAL_BOARD_WORDS / 64]; /* taken activity words */
+	uint32_t seats_used;
+
+	uint64_t connect_deadline;
+	struct xtal_task task; /* connect, send questions */
+	struct xtal_source sock, death;
+	int doorbell; /* the target's agent */
+	int pid;      /* the target's, as we see it; 0: unknown */
+	bool cma, peer_ring, stopped, draining;
+	const char *broken; /* the agent is to end the link for this reason */
+	uint32_t broken_status;
+	char cma_text[160];
+	struct xtal_slot_table *table;
+	void *memory; /* board, then rings */
+	size_t memory_len;
+	struct xtal_board *board;
+
+	struct xtal_ring_end ring;
+	struct xtal_requester requester;
+	struct xtal_requester_slot slots[XTAL_LINK_WINDOW];
+	struct xtal_lane lane; /* for data that arrives in messages */
+	struct xtal_drain drain;
+	uint32_t open_ops;           /* in the requester */
+	_Atomic uint64_t polled_at;  /* ns: when a program's thread last drained it itself */
+	uint64_t patience;           /* ns: when a claimed frame of an overdue operation is given up */
+	bool armed;                  /* the owner signals our doorbell */
+};
+
+/* The link of ctx to (eid, tid) over the pipeline, made when there is none; a reference. The
+ * answer may be connecting or just dead. Under the queue's lock. NULL: no memory. */
+struct xtal_link *xtal_link_get(struct xtal_context *ctx, struct xtal_eid eid, uint32_t tid,
+				uint32_t pipeline);
+void xtal_link_put(struct xtal_link *link);
+/* Has the agent look at the link: connect, ask, or tidy up. */
+void xtal_link_post(struct xtal_link *link);
+
+/*
+ * A grant for the access, with a reference. *ask: 0, or what an earlier call left there for
+ * the same operation. Returns 0; -EINPROGRESS: asked, the queue is now in the link's list of
+ * waiters and is kicked later (waiter NULL: ask again yourself); or a positive status (text
+ * tells why). Under the waiter's lock.
+ */
+struct xtal_queue;
+int xtal_link_resolve(struct xtal_link *link, const struct xtal_remote *remote, uint64_t len,
+		      uint32_t rights, struct xtal_queue *waiter, uint64_t *ask,
+		      struct xtal_grant **out, char *text, size_t text_size);
+void xtal_grant_put(struct xtal_grant *grant);
+/* The slot's word changed: the grant is not handed out again. */
+void xtal_link_forget(struct xtal_grant *grant);
+
+/* An activity word for one executor, or NULL when all are taken. */
+struct xtal_activity *xtal_link_seat(struct xtal_link *link);
+void xtal_link_unseat(struct xtal_link *link, struct xtal_activity *seat);
+
+/* Ends the link and everything that waits for it. Any thread, holding no queue's lock. */
+void xtal_link_fail(struct xtal_link *link, uint32_t status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Kicks all waiters. Under the link's lock. */
+void xtal_link_wake(struct xtal_link *link);
+/* The same soon, on the agent; the text is static. Under the link's lock. */
+void xtal_link_fail_later(struct xtal_link *link, uint32_t status, const char *text);
+
+/* Takes the queue out of the list of waiters. Under the queue's lock. */
+void xtal_link_unwait(struct xtal_link *link, struct xtal_queue *queue);
+
+/* Ends all links of ctx (self NULL), or those that lead to the context self. */
+void xtal_links_close(struct xtal_context *ctx, const struct xtal_context *self);
+/* On the agent, now and then: overdue connects and questions. */
+void xtal_links_tick(struct xtal_context *ctx, uint64_t now);
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The initiator's half of the ring path: drives the requester over the link's rings. Local
+ * memory is entered through the registry and copied by the kernel, since the program may
+ * have unmapped it meanwhile.
+ */
+#include "core/messages.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/config.h"
+#include "core/context_impl.h"
+#include "core/engine.h"
+#include "core/link.h"
+#include "core/log.h"
+#include "core/pipeline.h"
+#include "core/queue_impl.h"
+#include "os/proc.h"
+#include "os/thread.h"
+#include "os/vm.h"
+#include "xtal.h"
+
+/* How long after a program's own poll the agent leaves the answers to it. */
+#define POLLER_NS 1000000u
+
+/* Under the link's lock: copies between the operation's local memory and the ring. Returns a
+ * status. */
+static uint32_t local_copy(struct xtal_link *link, struct xtal_pending *p, uint64_t offset,
+			   void *ring, uint64_t len, bool to_local)
+{
+	uint64_t addr = p->op.local + offset;
+	void *local = (void *)(uintptr_t)addr;
+	int err;
+
+	if (!len)
+		return XTAL_OK;
+	if (p->op.flags & XTAL_OP_OWN_PAYLOAD) {
+		memcpy(ring, local, len);
+		return XTAL_OK;
+	}
+	if (xtal_registry_enter_local(&link->ctx->registry, link->ctx->number, addr, len,
+				      &link->lane.local))
+		return XTAL_LOCAL_ACCESS;
+	err = to_local ? xtal_os_guarded_copy(local, ring, len) :
+			 xtal_os_guarded_copy(ring, local, len);
+	/* Release: the copy is over. Partner: xtal_lanes_busy(). */
+	atomic_store_explicit(&link->lane.local, 0, memory_order_release);
+	return err ? XTAL_LOCAL_ACCESS : XTAL_OK;
+}
+
+/* Under the link's lock. */
+static void finish(struct xtal_link *link, struct xtal_pending *p, uint32_t status,
+		   const struct xtal_queue *mine)
+{
+	struct xtal_queue *q = p->queue;
+
+	link->open_ops--;
+	atomic_store_explicit(&p->status, status, memory_order_relaxed);
+	/* Release: all of the operation's effects. p and q stay until we drop the link's lock:
+	 * whoever retires p takes that lock once (xtal_messages_retire). */
+	atomic_store_explicit(&p->done, true, memory_order_release);
+	if (q != mine)
+		xtal_pipeline_kick(q);
+}
+
+static void ring_doorbell(struct xtal_link *link)
+{
+	xtal_os_event_signal(link->doorbell);
+}
+
+/* Under the link's lock: sends what fits. */
+static void pump(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine)
+{
+	struct xtal_requester_frame frame;
+	bool wake = false;
+
+	while (xtal_requester_next_frame(&link->requester, now, &frame)) {
+		struct xtal_pending *p = (struct xtal_pending *)(uintptr_t)frame.cookie;
+		struct xtal_ring_slot slot;
+		uint32_t status;
+
+		if (xtal_ring_reserve(&link->ring, frame.msg.payload, &slot))
+			break;
+		status = local_copy(link, p, frame.local_offset, slot.payload, frame.msg.payload,
+				    false);
+		if (status) {
+			bool silent = frame.local_offset == 0;
+
+			xtal_requester_abandon(&link->requester, frame.cookie, silent);
+			finish(link, p, status, mine);
+			continue;
+		}
+		xtal_msg_encode(&frame.msg, slot.header);
+		xtal_requester_sent(&link->requester);
+		wake |= xtal_ring_publish(&link->ring);
+	}
+	if (wake)
+		ring_doorbell(link);
+}
+
+/* Under the link's lock: one answer. Errors: -EPROTO. */
+static int take_answer(struct xtal_link *link, const uint8_t *header, const uint8_t *payload,
+		       size_t len, uint64_t now, const struct xtal_queue *mine)
+{
+	struct xtal_requester_effect e;
+	struct xtal_pending *p;
+	struct xtal_msg m;
+	uint32_t status = XTAL_OK;
+	uint64_t old[2];
+	const char *why = "";
+	int err = xtal_msg_decode_frame(header, len, &m, &why);
+
+	if (!err)
+		err = xtal_requester_receive(&link->requester, &m, now, &e, &why);
+	if (err) {
+		xtal_log(XTAL_LOG_WARNING, "xtal", "link %u: bad answer: %s", link->id, why);
+		return err;
+	}
+	if (e.ignored)
+		return 0;
+	p = (struct xtal_pending *)(uintptr_t)e.cookie;
+	atomic_store_explicit(&p->progress, now, memory_order_relaxed);
+	if (e.len)
+		status = local_copy(link, p, e.offset, (void *)(uintptr_t)payload, e.len, true);
+	if (status) {
+		if (!e.finished)
+			xtal_requester_abandon(&link->requester, e.cookie, false);
+		finish(link, p, status, mine);
+		return 0;
+	}
+	if (!e.finished)
+		return 0;
+	if (m.atomic && !e.status) {
+		old[0] = e.old[0];
+		old[1] = e.old[1];
+		e.status = local_copy(link, p, 0, old, p->op.len, true);
+	}
+	finish(link, p, e.status, mine);
+	return 0;
+}
+
+/* Under the link's lock. Returns whether there was anything; *broken: the link must end. */
+static bool receive(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine,
+		    bool *broken)
+{
+	const uint8_t *header, *payload;
+	size_t len;
+	bool any = false;
+	int n;
+
+	while ((n = xtal_ring_peek(&link->ring, &header, &payload, &len)) == 1) {
+		int err = take_answer(link, header, payload, len, now, mine);
+
+		if (xtal_ring_release(&link->ring))
+			ring_doorbell(link);
+		any = true;
+		if (err) {
+			*broken = true;
+			return any;
+		}
+	}
+	*broken |= n < 0;
+	return any;
+}
+
+static void end_if(struct xtal_link *link, bool broken)
+{
+	if (broken)
+		xtal_link_fail_later(link, XTAL_UNREACHABLE, "the owner broke the message protocol");
+}
+
+void xtal_messages_poll(struct xtal_link *link, const struct xtal_queue *mine, bool user)
+{
+	bool broken = false;
+	uint64_t now;
+
+	if (!xtal_trylock(&link->lock))
+		return;
+	if (atomic_load(&link->state) == XTAL_LINK_UP && link->open_ops) {
+		now = xtal_os_now();
+		if (user)
+			atomic_store_explicit(&link->polled_at, now, memory_order_relaxed);
+		if (link->armed) {
+			link->armed = false;
+			xtal_ring_cancel_sleep(&link->ring);
+		}
+		receive(link, now, mine, &broken);
+		pump(link, now, mine);
+	}
+	end_if(link, broken);
+	xtal_unlock(&link->lock);
+}
+
+int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
+{
+	const struct xtal_op *op = &p->op;
+	uint64_t now = xtal_os_now();
+	struct xtal_request r = {
+		.cookie = (uintptr_t)p, .addr = op->remote.addr, .len = op->len,
+		.token = op->remote.token, .tid = op->remote.tid,
+		.flags = op->remote.token_valid ? XTAL_MSG_TOKEN : 0,
+		.deadline = now + p->queue->timeout_ns, .limit = p->queue->timeout_ns,
+	};
+	int err;
+
+	switch ((enum xtal_opcode)op->opcode) {
+	case XTAL_OP_WRITE:
+		r.type = XTAL_MSG_WRITE;
+		r.rights = XTAL_MSG_RIGHT_WRITE;
+		break;
+	case XTAL_OP_READ:
+		r.type = XTAL_MSG_READ;
+		r.rights = XTAL_MSG_RIGHT_READ;
+		break;
+	case XTAL_OP_CAS:
+	case XTAL_OP_FAA:
+		r.type = XTAL_MSG_ATOMIC;
+		r.atomic = op->opcode == XTAL_OP_CAS ? XTAL_MSG_CAS : XTAL_MSG_FAA;
+		r.operand_size = (uint8_t)op->len;
+		r.rights = XTAL_MSG_RIGHT_ATOMIC;
+		memcpy(r.operand, op->operand, sizeof(r.operand));
+		if (op->opcode == XTAL_OP_CAS)
+			memcpy(r.compare, op->compare, sizeof(r.compare));
+		if (op->len < 16)
+			r.operand[1] = r.compare[1] = 0;
+		break;
+	}
+	if (op->flags & XTAL_OP_NOTIFY && op->notify.tid == op->remote.tid) {
+		r.flags |= XTAL_MSG_NOTIFY | (op->notify.token_valid ? XTAL_MSG_NOTIFY_TOKEN : 0);
+		r.notify = (struct xtal_msg_notify){ .addr = op->notify.addr,
+						     .data = op->notify_data,
+						     .tid = op->notify.tid,
+						     .token = op->notify.token };
+		p->notify_sent = true;
+	}
+	xtal_lock(&link->lock);
+	if (atomic_load(&link->state) != XTAL_LINK_UP) {
+		err = (int)link->status;
+	} else {
+		err = xtal_requester_submit(&link->requester, &r);
+		if (!err) {
+			link->open_ops++;
+			atomic_fetch_add_explicit(&link->refs, 1, memory_order_relaxed);
+			p->link = link;
+			p->state = XTAL_PENDING_MESSAGE;
+			pump(link, now, p->queue);
+		} else if (err != -EAGAIN) {
+			err = XTAL_LOCAL_OPERATION;
+		}
+	}
+	xtal_unlock(&link->lock);
+	return err;
+}
+
+void xtal_messages_retire(struct xtal_link *link)
+{
+	xtal_lock(&link->lock);
+	xtal_unlock(&link->lock);
+}
+
+void xtal_messages_sleep(struct xtal_link *link)
+{
+	atomic_store_explicit(&link->polled_at, 0, memory_order_relaxed);
+	xtal_os_event_signal(xtal_agent_doorbell());
+}
+
+static bool drain(struct xtal_drain *d)
+{
+	struct xtal_link *link = xtal_container_of(d, struct xtal_link, drain);
+	uint64_t now;
+	bool did = false, broken = false;
+
+	if (!xtal_trylock(&link->lock))
+		return false;
+	if (atomic_load(&link->state) == XTAL_LINK_UP && link->open_ops) {
+		now = xtal_os_now();
+		if (now - atomic_load_explicit(&link->polled_at, memory_order_relaxed) >
+		    POLLER_NS) {
+			did = receive(link, now, NULL, &broken);
+			pump(link, now, NULL);
+		}
+	}
+	end_if(link, broken);
+	xtal_unlock(&link->lock);
+	return did;
+}
+
+static bool before_sleep(struct xtal_drain *d)
+{
+	struct xtal_link *link = xtal_container_of(d, struct xtal_link, drain);
+	bool may = true;
+
+	xtal_lock(&link->lock);
+	if (atomic_load(&link->state) == XTAL_LINK_UP && link->open_ops &&
+	    xtal_os_now() - atomic_load_explicit(&link->polled_at, memory_order_relaxed) >
+		    POLLER_NS) {
+		struct xtal_requester_frame frame;
+		bool more = xtal_requester_next_frame(&link->requester, 0, &frame);
+
+		/* Frames to send: hear of room too; the owner's release rings our doorbell. */
+		may = xtal_ring_prepare_sleep(&link->ring) &&
+		      (!more || xtal_ring_prepare_room(&link->ring, frame.msg.payload));
+		link->armed = true;
+	}
+	xtal_unlock(&link->lock);
+	return may;
+}
+
+static void after_sleep(struct xtal_drain *d)
+{
+	struct xtal_link *link = xtal_container_of(d, struct xtal_link, drain);
+
+	xtal_lock(&link->lock);
+	if (link->armed) {
+		link->armed = false;
+		xtal_ring_cancel_sleep(&link->ring);
+	}
+	xtal_unlock(&link->lock);
+}
+
+void xtal_messages_open(struct xtal_link *link)
+{
+	link->drain.drain = drain;
+	link->drain.before_sleep = before_sleep;
+	link->drain.after_sleep = after_sleep;
+	link->draining = true;
+	xtal_agent_add_drain(&link->drain);
+}
+
+void xtal_messages_close(struct xtal_link *link)
+{
+	if (link->draining)
+		xtal_agent_remove_drain(&link->drain);
+	link->draining = false;
+}
+
+void xtal_messages_fail(struct xtal_link *link, uint32_t status)
+{
+	struct xtal_requester_effect e;
+
+	if (!link->board)
+		return;
+	/* What the owner has not begun, it never will. */
+	xtal_ring_cancel_all(&link->ring);
+	while (link->open_ops &&
+	       xtal_requester_fail_next(&link->requester, (enum xtal_status)status, &e)) {
+		if (e.finished)
+			finish(link, (struct xtal_pending *)(uintptr_t)e.cookie, e.status, NULL);
+	}
+}
+
+bool xtal_messages_overdue(struct xtal_link *link, uint64_t now)
+{
+	struct xtal_requester_expired late;
+	bool end = false;
+
+	xtal_lock(&link->lock);
+	if (atomic_load(&link->state) == XTAL_LINK_UP && link->open_ops &&
+	    xtal_requester_next_expired(&link->requester, now, &late)) {
+		/* A frame that the owner has begun may still be writing: wait a little more. */
+		if (!xtal_ring_cancel_all(&link->ring)) {
+			end = true;
+		} else if (!link->patience) {
+			link->patience = now + 100000000;
+		} else {
+			end = now > link->patience;
+		}
+	}
+	xtal_unlock(&link->lock);
+	return end;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Operations that travel as messages: the initiator's half of the ring path. */
+#ifndef XTAL_CORE_MESSAGES_H
+#define XTAL_CORE_MESSAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct xtal_link;
+struct xtal_pending;
+struct xtal_queue;
+
+/* On the agent, under the link's lock: the link has come up / is no longer used. */
+void xtal_messages_open(struct xtal_link *link);
+void xtal_messages_close(struct xtal_link *link);
+
+/*
+ * Hands the operation to the link. Under the queue's lock. 0: under way (p->link holds a
+ * reference); -EAGAIN: the window is full, try after the next answer; or a positive status.
+ */
+int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p);
+
+/* Sends what fits and takes the answers that came. Queues other than mine whose operations
+ * ended are kicked. user: called by a program's polling thread. */
+void xtal_messages_poll(struct xtal_link *link, const struct xtal_queue *mine, bool user);
+
+/* Before a done operation is freed: waits until its finisher has left it. */
+void xtal_messages_retire(struct xtal_link *link);
+
+/* Nobody polls now: the agent is to be woken by answers. */
+void xtal_messages_sleep(struct xtal_link *link);
+
+/* Ends all operations of the link with status. Under the link's lock. */
+void xtal_messages_fail(struct xtal_link *link, uint32_t status);
+
+/* On the agent: true when an operation is overdue and the link must end. */
+bool xtal_messages_overdue(struct xtal_link *link, uint64_t now);
+
+#endif

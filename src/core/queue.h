@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Queues: operations go in through post, in order; one completion each comes out of the
+ * queue's completion queue, in the same order.
+ */
+#ifndef XTAL_CORE_QUEUE_H
+#define XTAL_CORE_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/export.h"
+#include "core/context.h"
+#include "core/op.h"
+
+struct xtal_queue;
+
+struct xtal_queue_attr {
+	uint32_t depth;      /* operations accepted and not yet polled, 1..XTAL_MAX_QUEUE_DEPTH */
+	uint32_t timeout_ms; /* without progress; 0: the configured default */
+};
+
+/* Errors: -EINVAL (depth), -ENOSPC (XTAL_MAX_QUEUES), -ENOMEM. */
+XTAL_INTERNAL_API int xtal_queue_create(struct xtal_context *ctx,
+					const struct xtal_queue_attr *attr,
+					struct xtal_queue **out);
+/* Waits until what is in flight has ended (bounded by the time limit), discards unpolled
+ * completions, frees. NULLs *queue. */
+XTAL_INTERNAL_API void xtal_queue_destroy(struct xtal_queue **queue);
+
+XTAL_INTERNAL_API uint32_t xtal_queue_id(const struct xtal_queue *queue);
+
+/*
+ * Accepts one operation; never blocks. Short ones are executed before it returns.
+ * Assumes: opcode, len and operand sizes are valid (the front-end checked).
+ * Errors: -EAGAIN (depth operations are accepted and not polled), -ECHILD (forked child).
+ */
+XTAL_INTERNAL_API int xtal_queue_post(struct xtal_queue *queue, const struct xtal_op *op);
+
+/* Takes up to count completions without blocking; also drives the engine's work for this
+ * queue on the caller's thread. Returns how many, or -ECHILD in a forked child. */
+XTAL_INTERNAL_API int xtal_queue_poll(struct xtal_queue *queue, uint32_t count,
+				      struct xtal_completion *out);
+
+/* Like poll, but sleeps until there is at least one, at most timeout_ms (negative: no limit).
+ * Returns how many, 0 when the time ran out, -ECHILD. Signals do not end it. */
+XTAL_INTERNAL_API int xtal_queue_wait(struct xtal_queue *queue, uint32_t count, int timeout_ms,
+				      struct xtal_completion *out);
+
+#endif

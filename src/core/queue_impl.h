@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* The body of a queue, and of an operation that could not be executed at once. */
+#ifndef XTAL_CORE_QUEUE_IMPL_H
+#define XTAL_CORE_QUEUE_IMPL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/lock.h"
+#include "core/cq.h"
+#include "core/lane.h"
+#include "core/op.h"
+#include "core/queue.h"
+#include "core/segment.h"
+#include "core/xlat.h"
+
+struct xtal_bulk;
+struct xtal_link;
+
+enum xtal_pending_state {
+	XTAL_PENDING_NEW,     /* not begun: no byte moved */
+	XTAL_PENDING_MESSAGE, /* in the link's requester */
+	XTAL_PENDING_BULK,    /* being moved in fragments */
+	XTAL_PENDING_NOTIFY,  /* data is there, the notify word is to follow */
+};
+
+/* An accepted operation that waits or is under way. Changed under the queue's lock, but for
+ * status, progress and done, which the link's lock or the bulk's last finisher writes. */
+struct xtal_pending {
+	struct xtal_op op;
+	struct xtal_queue *queue;
+	struct xtal_pending *next;  /* in order of posting */
+	enum xtal_pending_state state;
+	struct xtal_link *link;     /* MESSAGE: a reference */
+	struct xtal_bulk *bulk;     /* BULK: a reference */
+	uint64_t ask[2];            /* questions to the target: data, notify word; 0: none */
+	_Atomic uint64_t progress;  /* ns: when it last moved */
+	_Atomic uint32_t status;
+	_Atomic bool done;          /* release: everything of it is in place */
+	bool notify_sent;           /* the notify word travels with the message */
+	uint32_t peer_port, link_id;
+	uint32_t len;               /* for the completion */
+};
+
+enum xtal_kick_state { XTAL_KICK_IDLE, XTAL_KICK_QUEUED, XTAL_KICK_RUNNING, XTAL_KICK_AGAIN };
+
+struct xtal_queue_counts {
+	_Atomic uint64_t posted, completed, failed, ops[8], bytes[8];
+};
+
+struct xtal_queue {
+	struct xtal_lock lock; /* posting and execution */
+	bool foreign;
+	_Atomic bool ticking;  /* in the agent's list */
+	uint32_t depth, id, pipeline;
+	uint64_t accepted;
+	struct xtal_pending *first, **last; /* in flight and waiting, oldest first */
+	struct xtal_pending *start;         /* first one in state NEW */
+	struct xtal_pending *spare;
+	uint32_t inflight;                  /* begun and not retired */
+	const struct xtal_link *flight_link;/* all of them are messages on it; else NULL */
+	struct xtal_context *ctx;
+	uint64_t timeout_ns;
+	_Atomic bool busy;                  /* first != NULL: a hint for pollers */
+	struct xtal_xlats xlats;
+	struct xtal_lane lane;
+	struct xtal_cq cq;
+	struct xtal_queue_counts counts;
+
+	struct xtal_list node;              /* in ctx->queues */
+	struct xtal_list tick_node;
+	struct xtal_list wait_node;         /* in wait_link's waiters, under that link's lock */
+	struct xtal_link *wait_link;        /* a reference; under the queue's lock */
+	struct xtal_queue *run_next;        /* pipeline: under its lock */
+	enum xtal_kick_state kick;
+};
+
+/* What the target must grant for an operation. */
+static inline uint32_t xtal_op_rights(uint8_t opcode)
+{
+	if (opcode == XTAL_OP_WRITE)
+		return XTAL_RIGHT_WRITE;
+	return opcode == XTAL_OP_READ ? XTAL_RIGHT_READ : XTAL_RIGHT_ATOMIC;
+}
+
+/* Single writer (the queue's lock), read by anybody. */
+static inline void xtal_bump(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
+/* Executes a short operation now. Returns true with *done filled; false: it must wait or be
+ * cut; then nothing happened. Under the lock. */
+bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_completion *done);
+/* Begins, continues and retires what can be. Under the lock. */
+void xtal_queue_progress(struct xtal_queue *q);
+/* Begins p. True: it is under way or done; false: it waits, state NEW. Under the lock. */
+bool xtal_pending_start(struct xtal_queue *q, struct xtal_pending *p);
+/* After p is done: starts its notify word when it has one left. True: retire it. */
+bool xtal_pending_finish(struct xtal_queue *q, struct xtal_pending *p);
+
+/* A link ended: nothing of this queue may refer to it. */
+void xtal_queue_link_lost(struct xtal_queue *q, struct xtal_link *link);
+
+/* The agent's look at all queues with operations in flight. True while there are any. */
+bool xtal_queues_tick(uint64_t now);
+void xtal_queues_fork_child(struct xtal_context *ctx);
+/* On the agent: the queue is no longer looked at. */
+void xtal_queue_untick(struct xtal_queue *q);
+
+#endif

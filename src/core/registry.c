@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT */
+/* Segments of one context: registration, lookup by address and token, public slots. */
+#include "core/registry.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core/config.h"
+#include "base/status.h"
+#include "core/context_impl.h"
+#include "core/engine.h"
+#include "core/log.h"
+#include "core/revoke.h"
+#include "os/vm.h"
+#include "os/sock.h"
+
+int xtal_registry_init(struct xtal_registry *r)
+{
+	void *map = NULL;
+	int fd = -1, err;
+
+	err = xtal_os_object_create("xtal-slots", sizeof(struct xtal_slot_table), true, &fd, &map);
+	if (err)
+		return err;
+	r->table = map;
+	err = xtal_os_object_publish_readonly(fd, &r->table_fd);
+	xtal_os_close(fd);
+	if (err) {
+		xtal_os_unmap(map, sizeof(struct xtal_slot_table));
+		return err;
+	}
+	xtal_engine_track_fd(r->table_fd);
+	xtal_intervals_init(&r->by_addr);
+	return 0;
+}
+
+void xtal_registry_fini(struct xtal_registry *r)
+{
+	xtal_engine_close_fd(r->table_fd);
+	xtal_os_unmap(r->table, sizeof(struct xtal_slot_table));
+	xtal_intervals_fini(&r->by_addr);
+	free(r->by_slot);
+}
+
+/* Under the lock. Errors: -ENOSPC, -ENOMEM. */
+static int take_slot(struct xtal_registry *r, struct xtal_segment *seg)
+{
+	if (r->count == r->slots) {
+		uint32_t more = r->slots ? r->slots * 2 : 16;
+		struct xtal_segment **grown;
+
+		if (r->slots == XTAL_MAX_SEGMENTS)
+			return -ENOSPC;
+		grown = realloc(r->by_slot, more * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		for (uint32_t i = r->slots; i < more; i++)
+			grown[i] = NULL;
+		r->by_slot = grown;
+		r->next_hint = r->slots;
+		r->slots = more;
+	}
+	while (r->by_slot[r->next_hint])
+		r->next_hint = (r->next_hint + 1) % r->slots;
+	seg->slot = r->next_hint;
+	r->by_slot[seg->slot] = seg;
+	r->count++;
+	return 0;
+}
+
+static bool any(void *value, void *arg)
+{
+	(void)value;
+	(void)arg;
+	return true;
+}
+
+static bool not_identical(void *value, void *arg)
+{
+	const struct xtal_segment *have = value, *want = arg;
+
+	return have->addr != want->addr || have->len != want->len;
+}
+
+struct twin_count {
+	const struct xtal_segment *want;
+	unsigned count;
+};
+
+static bool count_identical(void *value, void *arg)
+{
+	struct twin_count *t = arg;
+
+	t->count += !not_identical(value, (void *)(uintptr_t)t->want);
+	return false;
+}
+
+/* What the hardware refuses (XTAL_STRICT). Under the lock. */
+static int strict_check(struct xtal_registry *r, struct xtal_segment *seg)
+{
+	size_t page = xtal_os_page_size();
+	uint64_t end = seg->addr + seg->len;
+	struct twin_count twins = { .want = seg };
+
+	if (seg->addr % page) {
+		xtal_refuse("xtal", "segment at 0x%llx: strict mode wants an address that is a "
+			    "multiple of %zu", (unsigned long long)seg->addr, page);
+		return -EINVAL;
+	}
+	if (end > 1ull << 48) {
+		xtal_refuse("xtal", "segment at 0x%llx, %llu bytes: strict mode ends at 2^48",
+			    (unsigned long long)seg->addr, (unsigned long long)seg->len);
+		return -EINVAL;
+	}
+	for (uint64_t a = seg->addr; a < end; a += page) {
+		if (!xtal_os_probe_write((void *)(uintptr_t)a))
+			continue;
+		xtal_refuse("xtal", "segment at 0x%llx, %llu bytes: the page at 0x%llx is not "
+			    "mapped writable (strict mode)", (unsigned long long)seg->addr,
+			    (unsigned long long)seg->len, (unsigned long long)a);
+		return -EFAULT;
+	}
+	xtal_intervals_touching(&r->by_addr, seg->addr, end, count_identical, &twins);
+	if (xtal_intervals_touching(&r->by_addr, seg->addr, end, not_identical, seg) ||
+	    twins.count >= 2) {
+		xtal_refuse("xtal", "segment at 0x%llx, %llu bytes: overlaps a registered one "
+			    "(strict mode allows only the identical range, twice)",
+			    (unsigned long long)seg->addr, (unsigned long long)seg->len);
+		return -EEXIST;
+	}
+	return 0;
+}
+
+/* Says once per process that hardware would have refused. */
+static void warn_once(struct xtal_registry *r, const struct xtal_segment *seg)
+{
+	static _Atomic bool said_align, said_overlap;
+
+	if (seg->addr % xtal_os_page_size() && !atomic_exchange(&said_align, true))
+		xtal_log(XTAL_LOG_INFO, "xtal", "segment at 0x%llx is accepted; hardware wants "
+			 "page aligned addresses (said once; XTAL_STRICT=1 refuses them)",
+			 (unsigned long long)seg->addr);
+	if (!atomic_load_explicit(&said_overlap, memory_order_relaxed) &&
+	    xtal_intervals_touching(&r->by_addr, seg->addr, seg->addr + seg->len, any, NULL) &&
+	    !atomic_exchange(&said_overlap, true))
+		xtal_log(XTAL_LOG_INFO, "xtal", "segment at 0x%llx overlaps another one; hardware "
+			 "refuses that (said once; XTAL_STRICT=1 refuses it)",
+			 (unsigned long long)seg->addr);
+}
+
+/* Under the lock. */
+static int insert(struct xtal_registry *r, struct xtal_segment *seg)
+{
+	int err;
+
+	if (xtal_config()->strict) {
+		err = strict_check(r, seg);
+		if (err)
+			return err;
+	} else {
+		warn_once(r, seg);
+	}
+	err = take_slot(r, seg);
+	if (err)
+		return err;
+	err = xtal_intervals_insert(&r->by_addr, seg->addr, seg->addr + seg->len, seg);
+	if (err) {
+		r->by_slot[seg->slot] = NULL;
+		r->count--;
+		return err;
+	}
+	/* Release: whoever is granted this word sees the segment's memory as it is now. */
+	atomic_store_explicit(&r->table->word[seg->slot],
+			      xtal_slot_next(atomic_load_explicit(&r->table->word[seg->slot],
+								  memory_order_relaxed),
+					     XTAL_SEG_LIVE),
+			      memory_order_release);
+	return 0;
+}
+
+int xtal_segment_register(struct xtal_context *ctx, const struct xtal_segment_attr *attr,
+			  struct xtal_segment **out)
+{
+	struct xtal_segment *seg;
+	int err;
+
+	if (ctx->foreign)
+		return -ECHILD;
+	if (!attr->len || attr->addr + attr->len < attr->addr) {
+		xtal_refuse("xtal", "segment at 0x%llx, %llu bytes: the length is 0 or the end "
+			    "wraps past 2^64", (unsigned long long)attr->addr,
+			    (unsigned long long)attr->len);
+		return -EINVAL;
+	}
+	seg = calloc(1, sizeof(*seg));
+	if (!seg)
+		return -ENOMEM;
+	*seg = (struct xtal_segment){ .ctx = ctx, .addr = attr->addr, .len = attr->len,
+				      .token = attr->token, .token_valid = attr->token_valid,
+				      .rights = attr->rights };
+	xtal_object_find(seg->addr, seg->len, &seg->backing);
+	xtal_lock(&ctx->registry.lock);
+	err = insert(&ctx->registry, seg);
+	xtal_unlock(&ctx->registry.lock);
+	if (err) {
+		if (err == -ENOSPC)
+			xtal_refuse("xtal", "segment at 0x%llx: the context has %u segments, the "
+				    "most there can be", (unsigned long long)attr->addr,
+				    XTAL_MAX_SEGMENTS);
+		xtal_object_put(seg->backing.object);
+		free(seg);
+		return err;
+	}
+	xtal_count(&xtal_totals.segments, 1);
+	*out = seg;
+	return 0;
+}
+
+void xtal_segment_unregister(struct xtal_segment **segp)
+{
+	struct xtal_segment *seg = *segp;
+	struct xtal_registry *r = &seg->ctx->registry;
+
+	*segp = NULL;
+	if (seg->ctx->foreign)
+		return;
+	xtal_lock(&r->lock);
+	xtal_intervals_remove(&r->by_addr, seg->addr, seg->addr + seg->len, seg);
+	/* Partner: the look at the word by every executor after its announcement. */
+	atomic_store_explicit(&r->table->word[seg->slot],
+			      xtal_slot_next(atomic_load_explicit(&r->table->word[seg->slot],
+								  memory_order_relaxed),
+					     XTAL_SEG_FREE),
+			      memory_order_seq_cst);
+	xtal_unlock(&r->lock);
+	/* Nobody was ever told of the slot: nobody can be using it. */
+	if (atomic_load_explicit(&seg->granted, memory_order_acquire))
+		xtal_revoke_wait(seg);
+	xtal_lock(&r->lock);
+	r->by_slot[seg->slot] = NULL;
+	r->count--;
+	xtal_unlock(&r->lock);
+	xtal_object_put(seg->backing.object);
+	atomic_fetch_sub_explicit(&xtal_totals.segments, 1, memory_order_relaxed);
+	free(seg);
+}
+
+uint32_t xtal_segment_id(const struct xtal_segment *seg)
+{
+	return seg->slot;
+}
+
+struct xtal_segment *xtal_segment_by_id(struct xtal_context *ctx, uint32_t id, uint64_t addr,
+					uint64_t len)
+{
+	struct xtal_registry *r = &ctx->registry;
+	struct xtal_segment *seg = NULL;
+
+	if (ctx->foreign)
+		return NULL;
+	xtal_lock(&r->lock);
+	if (id < r->slots)
+		seg = r->by_slot[id];
+	if (seg && (seg->addr != addr || seg->len != len))
+		seg = NULL;
+	xtal_unlock(&r->lock);
+	return seg;
+}
+
+struct match {
+	const struct xtal_access *access;
+	bool token_wrong, right_missing;
+};
+
+static bool matches(void *value, void *arg)
+{
+	const struct xtal_segment *seg = value;
+	struct match *m = arg;
+	bool token = m->access->token_valid ? m->access->token == seg->token :
+					      !seg->token || !seg->token_valid;
+
+	if (!token) {
+		m->token_wrong = true;
+		return false;
+	}
+	if ((m->access->rights & seg->rights) != m->access->rights) {
+		m->right_missing = true;
+		return false;
+	}
+	return true;
+}
+
+/* Under the lock. */
+static int find(struct xtal_registry *r, const struct xtal_access *access, struct xtal_found *out,
+		struct xtal_segment **segp)
+{
+	struct match m = { .access = access };
+	struct xtal_segment *seg = NULL;
+
+	if (access->len && access->addr + access->len > access->addr)
+		seg = xtal_intervals_covering(&r->by_addr, access->addr,
+					      access->addr + access->len, matches, &m);
+	if (!seg) {
+		out->why = m.right_missing ? "the segment does not grant this kind of access" :
+			   m.token_wrong   ? "the token does not match" :
+					     "no registered segment covers the range";
+		return XTAL_REMOTE_ACCESS;
+	}
+	out->lo = seg->addr;
+	out->hi = seg->addr + seg->len;
+	out->slot = seg->slot;
+	out->word = atomic_load_explicit(&r->table->word[seg->slot], memory_order_relaxed);
+	out->why = "";
+	out->segment = *segp = seg;
+	return 0;
+}
+
+int xtal_registry_resolve(struct xtal_registry *r, const struct xtal_access *access,
+			  struct xtal_found *out)
+{
+	struct xtal_segment *seg;
+	int status;
+
+	xtal_lock(&r->lock);
+	status = find(r, access, out, &seg);
+	if (!status)
+		atomic_store_explicit(&seg->granted, 1, memory_order_relaxed);
+	xtal_unlock(&r->lock);
+	return status;
+}
+
+int xtal_registry_enter(struct xtal_registry *r, uint32_t context_number,
+			const struct xtal_access *access, _Atomic uint64_t *word,
+			struct xtal_found *out)
+{
+	struct xtal_segment *seg;
+	int status;
+
+	xtal_lock(&r->lock);
+	status = find(r, access, out, &seg);
+	if (!status) {
+		atomic_store_explicit(&seg->granted, 1, memory_order_relaxed);
+		/* Under the lock that unregister takes first: no look at the word is needed. */
+		atomic_store_explicit(word, xtal_lane_id(context_number, seg->slot),
+				      memory_order_relaxed);
+	}
+	xtal_unlock(&r->lock);
+	return status;
+}
+
+int xtal_registry_enter_local(struct xtal_registry *r, uint32_t context_number, uint64_t addr,
+			      uint64_t len, _Atomic uint64_t *word)
+{
+	struct xtal_segment *seg = NULL;
+
+	xtal_lock(&r->lock);
+	if (len && addr + len > addr)
+		seg = xtal_intervals_covering(&r->by_addr, addr, addr + len, any, NULL);
+	if (seg) {
+		atomic_store_explicit(&seg->granted, 1, memory_order_relaxed);
+		atomic_store_explicit(word, xtal_lane_id(context_number, seg->slot),
+				      memory_order_relaxed);
+	}
+	xtal_unlock(&r->lock);
+	return seg ? 0 : XTAL_LOCAL_ACCESS;
+}
+
+int xtal_registry_local(struct xtal_registry *r, uint64_t addr, uint64_t len,
+			struct xtal_found *out)
+{
+	struct xtal_segment *seg = NULL;
+
+	xtal_lock(&r->lock);
+	if (len && addr + len > addr)
+		seg = xtal_intervals_covering(&r->by_addr, addr, addr + len, any, NULL);
+	if (seg) {
+		atomic_store_explicit(&seg->granted, 1, memory_order_relaxed);
+		out->lo = seg->addr;
+		out->hi = seg->addr + seg->len;
+		out->slot = seg->slot;
+		out->word = atomic_load_explicit(&r->table->word[seg->slot], memory_order_relaxed);
+	}
+	xtal_unlock(&r->lock);
+	return seg ? 0 : XTAL_LOCAL_ACCESS;
+}
+
+uint32_t xtal_registry_move(struct xtal_registry *r, const struct xtal_object *object,
+			    const struct xtal_segment *skip, bool moving)
+{
+	uint32_t n = 0;
+
+	xtal_lock(&r->lock);
+	for (uint32_t i = 0; i < r->slots; i++) {
+		struct xtal_segment *seg = r->by_slot[i];
+		_Atomic uint64_t *word = &r->table->word[i];
+		uint64_t now = atomic_load_explicit(word, memory_order_relaxed);
+
+		if (!seg || seg == skip || seg->backing.object != object ||
+		    (now & 3) != (moving ? XTAL_SEG_LIVE : XTAL_SEG_MOVING))
+			continue;
+		atomic_store_explicit(word, xtal_slot_next(now, moving ? XTAL_SEG_MOVING :
+									 XTAL_SEG_LIVE),
+				      memory_order_seq_cst);
+		n++;
+	}
+	xtal_unlock(&r->lock);
+	return n;
+}

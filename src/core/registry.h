@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* The segments of a context: body, lookup by address, and their public slots. */
+#ifndef XTAL_CORE_REGISTRY_H
+#define XTAL_CORE_REGISTRY_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/interval.h"
+#include "base/lock.h"
+#include "core/lane.h"
+#include "core/object.h"
+#include "core/segment.h"
+#include "core/shared.h"
+
+struct xtal_segment {
+	struct xtal_context *ctx;
+	uint64_t addr, len;
+	uint32_t token;
+	bool token_valid;
+	uint32_t rights;
+	uint32_t slot;
+	_Atomic uint32_t granted; /* some peer or lane was told of this slot */
+	struct xtal_backing backing;
+};
+
+struct xtal_registry {
+	struct xtal_lock lock;
+	struct xtal_intervals by_addr;
+	struct xtal_segment **by_slot; /* grows; NULL: free */
+	uint32_t slots, next_hint, count;
+	struct xtal_slot_table *table; /* our writable mapping */
+	int table_fd;                  /* read-only, for peers */
+};
+
+/* Errors: -errno. */
+int xtal_registry_init(struct xtal_registry *r);
+void xtal_registry_fini(struct xtal_registry *r);
+
+/* What an access asks for. */
+struct xtal_access {
+	uint64_t addr, len;
+	uint32_t token;
+	bool token_valid;
+	uint32_t rights;
+};
+
+/*
+ * Finds the segment that covers the access with a matching token and the rights. With lane
+ * != NULL the lane's word (lane->local, or the given one) names it before the lock is
+ * dropped. Returns 0 and the segment's slot and word, or a status: XTAL_REMOTE_ACCESS.
+ */
+struct xtal_found {
+	uint64_t lo, hi;
+	uint32_t slot;
+	uint64_t word;
+	struct xtal_segment *segment; /* valid while it is announced */
+	const char *why;              /* on refusal: static text */
+};
+int xtal_registry_resolve(struct xtal_registry *r, const struct xtal_access *access,
+			  struct xtal_found *out);
+/* The same, and announces use in *word until the caller stores 0 there. */
+int xtal_registry_enter(struct xtal_registry *r, uint32_t context_number,
+			const struct xtal_access *access, _Atomic uint64_t *word,
+			struct xtal_found *out);
+
+/* Any segment that covers the range, for local use; announced in *word. 0 or
+ * XTAL_LOCAL_ACCESS. Token and rights are not looked at. */
+int xtal_registry_enter_local(struct xtal_registry *r, uint32_t context_number, uint64_t addr,
+			      uint64_t len, _Atomic uint64_t *word);
+/* The same without announcing: the user looks at the slot's word himself. */
+int xtal_registry_local(struct xtal_registry *r, uint64_t addr, uint64_t len,
+			struct xtal_found *out);
+
+/* Sets all live segments of the context that lie in the object, but skip, to moving (or
+ * back to live), each with a new generation. Returns how many. */
+uint32_t xtal_registry_move(struct xtal_registry *r, const struct xtal_object *object,
+			    const struct xtal_segment *skip, bool moving);
+
+#endif

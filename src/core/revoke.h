@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Revocation: after the slot's word was bumped, waits until nobody touches the memory any
+ * more (DESIGN 4; model: test/model/revoke.pml).
+ */
+#ifndef XTAL_CORE_REVOKE_H
+#define XTAL_CORE_REVOKE_H
+
+#include <stdint.h>
+
+struct xtal_context;
+struct xtal_segment;
+
+/* Reads and checks whether the process can run global fences; once. */
+void xtal_revoke_setup(void);
+
+/* Assumes the slot's word of seg changed already. Blocks. */
+void xtal_revoke_wait(struct xtal_segment *seg);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* The target's side of links: accepts peers, answers their questions, executes messages. */
+#ifndef XTAL_CORE_SERVER_H
+#define XTAL_CORE_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/agent.h"
+#include "core/shared.h"
+#include "os/sock.h"
+#include "path/ring.h"
+#include "wire/responder.h"
+
+struct xtal_context;
+
+#define XTAL_SESSION_CACHE 64u
+
+struct xtal_session {
+	struct xtal_list node; /* in ctx->sessions */
+	struct xtal_context *ctx;
+	struct xtal_source sock, death;
+	struct xtal_os_cred cred;
+	bool welcomed;
+	bool same_uid;
+	int doorbell; /* the initiator's agent */
+	void *memory;
+	size_t memory_len;
+	struct xtal_board *board;
+	struct xtal_ring_end ring;
+	struct xtal_responder responder;
+	struct xtal_responder_result cache[XTAL_SESSION_CACHE];
+	struct xtal_drain drain;
+	bool drains;
+	bool stalled; /* a reply found no room */
+};
+
+/* On the agent: starts listening / ends all sessions of the context. */
+int xtal_server_open(struct xtal_context *ctx);
+void xtal_server_close(struct xtal_context *ctx);
+
+/* Executes what a frame asks for (executor.c). Returns the status; old values in old. */
+uint32_t xtal_server_execute(struct xtal_session *s, const struct xtal_responder_effect *e,
+			     const uint8_t *payload, uint64_t old[2]);
+/* Copies the data of a READ into out. Returns the status. */
+uint32_t xtal_server_read(struct xtal_session *s, const struct xtal_responder_effect *e,
+			  uint8_t *out);
+
+#endif

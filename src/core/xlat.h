@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The translation cache of a lane: segments arrive as plain values, so what was once resolved
+ * is found again by (address, context, token), and checked by the slot's word at each use.
+ */
+#ifndef XTAL_CORE_XLAT_H
+#define XTAL_CORE_XLAT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/op.h"
+#include "core/shared.h"
+#include "path/path.h"
+
+struct xtal_grant;
+struct xtal_link;
+struct xtal_queue;
+
+/* This executor's activity word on one link. */
+struct xtal_seat {
+	struct xtal_link *link;         /* a reference */
+	struct xtal_activity *activity; /* on the board, or the lane's own for self */
+	uint32_t uses;
+	struct xtal_seat *next;
+};
+
+/* A remote segment. */
+struct xtal_xlat {
+	uint64_t lo, hi; /* hi 0: empty */
+	struct xtal_eid eid;
+	uint32_t tid, token;
+	bool token_valid, full_fence;
+	uint8_t path;
+	uint8_t rights;
+	const _Atomic uint64_t *slot_word;
+	uint64_t word;     /* what *slot_word must be */
+	uint64_t announce; /* what to write into the activity word */
+	struct xtal_activity *activity;
+	struct xtal_reach reach;
+	uint32_t peer_port, link_id;
+	struct xtal_grant *grant; /* a reference */
+	struct xtal_seat *seat;
+};
+
+/* A local segment. */
+struct xtal_local {
+	uint64_t lo, hi;
+	const _Atomic uint64_t *slot_word;
+	uint64_t word;
+	uint64_t announce;
+};
+
+#define XTAL_XLAT_MIN 4u
+#define XTAL_XLAT_MAX 4096u
+#define XTAL_LOCALS 8u
+
+struct xtal_xlats {
+	struct xtal_xlat *last;  /* the one used last */
+	struct xtal_xlat *table; /* size entries, chosen by address */
+	uint32_t size, misses;
+	struct xtal_local local[XTAL_LOCALS];
+	uint32_t local_last;
+	struct xtal_seat *seats;
+};
+
+/* Errors: -ENOMEM. */
+int xtal_xlats_init(struct xtal_xlats *x);
+/* Under the queue's lock, like all below. */
+void xtal_xlats_fini(struct xtal_xlats *x);
+
+static inline bool xtal_xlat_covers(const struct xtal_xlat *t, const struct xtal_remote *r,
+				    uint64_t len)
+{
+	return r->addr >= t->lo && r->addr < t->hi && len <= t->hi - r->addr &&
+	       r->tid == t->tid && r->eid.lo == t->eid.lo && r->eid.hi == t->eid.hi &&
+	       r->token == t->token && r->token_valid == t->token_valid;
+}
+
+/* The cached translation or NULL. */
+struct xtal_xlat *xtal_xlat_lookup(struct xtal_xlats *x, const struct xtal_remote *r,
+				   uint64_t len);
+static inline struct xtal_xlat *xtal_xlat_find(struct xtal_xlats *x, const struct xtal_remote *r,
+					       uint64_t len)
+{
+	if (xtal_likely(x->last && xtal_xlat_covers(x->last, r, len)))
+		return x->last;
+	return xtal_xlat_lookup(x, r, len);
+}
+
+/* Enters a grant (its reference is taken over). Errors: -ENOMEM, -EBUSY (no activity word). */
+int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal_grant *grant,
+		  struct xtal_xlat **out);
+/* The slot's word no longer fits: never find it again. */
+void xtal_xlat_stale(struct xtal_xlats *x, struct xtal_xlat *t);
+/* Drops everything of a link. */
+void xtal_xlats_purge(struct xtal_xlats *x, struct xtal_link *link);
+
+/* The local segment of the queue's context that covers the range, or NULL. */
+struct xtal_local *xtal_local_lookup(struct xtal_queue *q, uint64_t addr, uint64_t len);
+static inline struct xtal_local *xtal_local_find(struct xtal_queue *q, struct xtal_xlats *x,
+						 uint64_t addr, uint64_t len)
+{
+	struct xtal_local *l = &x->local[x->local_last];
+
+	if (xtal_likely(addr >= l->lo && addr < l->hi && len <= l->hi - addr &&
+			atomic_load_explicit(l->slot_word, memory_order_relaxed) == l->word))
+		return l;
+	return xtal_local_lookup(q, addr, len);
+}
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* Where settings and words go: environment, ini files, the log's destinations. */
+#define _GNU_SOURCE
+#include "os/env.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ini.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/uio.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_NAME 128
+
+const char *xtal_os_getenv(const char *name)
+{
+	return secure_getenv(name);
+}
+
+void xtal_os_each_env(const char *prefix,
+		      void (*each)(const char *name, const char *value, void *arg), void *arg)
+{
+	size_t len = strlen(prefix);
+
+	if (getauxval(AT_SECURE) || !environ)
+		return;
+	for (char **e = environ; *e; e++) {
+		const char *equals = strchr(*e, '=');
+		char name[MAX_NAME];
+
+		if (!equals || strncmp(*e, prefix, len) || (size_t)(equals - *e) < len)
+			continue;
+		if ((size_t)(equals - *e) >= sizeof(name))
+			continue;
+		memcpy(name, *e, (size_t)(equals - *e));
+		name[equals - *e] = '\0';
+		each(name, equals + 1, arg);
+	}
+}
+
+struct ini_file {
+	FILE *stream;
+	int line;      /* number of the line being parsed */
+	int long_line; /* the first that was longer than the parser takes, or 0 */
+	bool multiline;
+	void (*each)(const char *section, const char *key, const char *value, int line, void *arg);
+	void *arg;
+};
+
+/* libinih's fgets: counts lines, and notes those that do not fit instead of cutting them up. */
+static char *next_line(char *buf, int size, void *arg)
+{
+	struct ini_file *f = arg;
+	size_t len;
+	int c;
+
+	if (!fgets(buf, size, f->stream))
+		return NULL;
+	f->line++;
+	len = strlen(buf);
+	if (len > 0 && buf[len - 1] == '\n')
+		return buf;
+	c = getc(f->stream);
+	if (c == EOF)
+		return buf;
+	while (c != EOF && c != '\n')
+		c = getc(f->stream);
+	if (!f->long_line)
+		f->long_line = f->line;
+	buf[0] = '\0';
+	return buf;
+}
+
+static int take_value(void *arg, const char *section, const char *key, const char *value)
+{
+	struct ini_file *f = arg;
+
+	if (key) /* some builds of libinih also announce sections */
+		f->each(section, key, value ? value : "", f->line, f->arg);
+	return 1;
+}
+
+int xtal_os_read_ini(const char *path,
+		     void (*each)(const char *section, const char *key, const char *value, int line,
+				  void *arg),
+		     void *arg)
+{
+	/* O_NONBLOCK: a fifo must not stop us; regular files do not care. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), ret;
+	struct ini_file f = { .each = each, .arg = arg };
+
+	if (fd < 0)
+		return -errno;
+	f.stream = fdopen(fd, "r");
+	if (!f.stream) {
+		close(fd);
+		return -ENOMEM;
+	}
+	errno = 0;
+	ret = ini_parse_stream(next_line, &f, take_value, &f);
+	if (ferror(f.stream))
+		ret = errno ? -errno : -EIO;
+	else if (ret < 0)
+		ret = -ENOMEM;
+	else if (f.long_line && (ret == 0 || f.long_line < ret))
+		ret = f.long_line;
+	fclose(f.stream);
+	return ret;
+}
+
+void xtal_os_syslog(int priority, const char *tag, const char *line)
+{
+	syslog(LOG_USER | (priority & 7), "%s: %s", tag, line);
+}
+
+/* True when a SIGPIPE waits for this thread or the process. */
+static bool sigpipe_pending(void)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
+}
+
+/*
+ * Writes to a pipe that nobody reads raise SIGPIPE; programs must not die of our words. The
+ * signal is blocked meanwhile, and taken back if it was ours.
+ */
+static void write_line(int fd, const char *line)
+{
+	struct iovec iov[2] = {
+		{ .iov_base = (void *)(size_t)line, .iov_len = strlen(line) },
+		{ .iov_base = "\n", .iov_len = 1 },
+	};
+	struct timespec no_wait = { 0 };
+	sigset_t only_pipe, old;
+	bool was_pending;
+	ssize_t n;
+
+	sigemptyset(&only_pipe);
+	sigaddset(&only_pipe, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &only_pipe, &old);
+	was_pending = sigpipe_pending();
+	do {
+		n = writev(fd, iov, 2);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EPIPE && !was_pending) {
+		while (sigtimedwait(&only_pipe, NULL, &no_wait) < 0 && errno == EINTR)
+			;
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void xtal_os_log_file(const char *path, const char *line)
+{
+	int fd;
+
+	if (strcmp(path, "stderr") == 0) {
+		write_line(STDERR_FILENO, line);
+		return;
+	}
+	do {
+		fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+			  0600);
+	} while (fd < 0 && errno == EINTR);
+	if (fd < 0)
+		return;
+	write_line(fd, line);
+	close(fd);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads of the engine and the ways in which they sleep. */
+#define _GNU_SOURCE
+#include "os/thread.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/proc.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+#ifdef SANITIZED
+#define STACK_SIZE ((size_t)1 << 20) /* their frames are large */
+#else
+#define STACK_SIZE ((size_t)256 << 10)
+#endif
+
+#define NS_PER_S   1000000000u
+#define NS_PER_MS  1000000u
+#define MAX_EVENTS 64
+#define NAME_SIZE  16 /* with the terminating zero: the kernel's limit */
+
+struct start {
+	char name[NAME_SIZE];
+	void (*run)(void *arg);
+	void *arg;
+};
+
+static void *thread_main(void *arg)
+{
+	struct start s = *(struct start *)arg;
+
+	free(arg);
+	pthread_setname_np(pthread_self(), s.name);
+	s.run(s.arg);
+	return NULL;
+}
+
+/* A program with much thread-local storage leaves no room in a small stack: EINVAL. */
+static int create_detached(struct start *s)
+{
+	long least = sysconf(_SC_THREAD_STACK_MIN);
+	size_t size = least > (long)STACK_SIZE ? (size_t)least : STACK_SIZE;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int ret = pthread_attr_init(&attr);
+
+	if (ret)
+		return ret;
+	ret = pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (ret == 0)
+		ret = pthread_attr_setstacksize(&attr, size);
+	if (ret == 0)
+		ret = pthread_create(&thread, &attr, thread_main, s);
+	pthread_attr_destroy(&attr);
+	if (ret != EINVAL)
+		return ret;
+	ret = pthread_create(&thread, NULL, thread_main, s);
+	if (ret == 0)
+		pthread_detach(thread);
+	return ret;
+}
+
+int xtal_os_thread_start(const char *name, void (*run)(void *arg), void *arg)
+{
+	struct start *s = malloc(sizeof(*s));
+	sigset_t all, old;
+	int ret;
+
+	if (!s)
+		return -ENOMEM;
+	*s = (struct start){ .run = run, .arg = arg };
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old); /* inherited by the new thread */
+	ret = create_detached(s);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (ret)
+		free(s);
+	return -ret;
+}
+
+static struct timespec to_timespec(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S),
+				  .tv_nsec = (long)(ns % NS_PER_S) };
+}
+
+/* Time left until the deadline; 0 when it has passed. */
+static uint64_t remaining(uint64_t deadline)
+{
+	uint64_t now;
+
+	if (deadline == 0)
+		return 0;
+	now = xtal_os_now();
+	return deadline > now ? deadline - now : 0;
+}
+
+int xtal_os_futex_wait(atomic_uint *word, unsigned expected, uint64_t deadline)
+{
+	struct timespec until = to_timespec(deadline);
+
+	/*
+	 * Acquire: a waiter that leaves because the word changed sees what was done before
+	 * the change (partner: the waker's release store of the word).
+	 */
+	while (atomic_load_explicit(word, memory_order_acquire) == expected) {
+		if (deadline == 0)
+			return -ETIMEDOUT;
+		if (syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected,
+			    deadline == UINT64_MAX ? NULL : &until, NULL,
+			    FUTEX_BITSET_MATCH_ANY) == 0)
+			return 0;
+		if (errno == ETIMEDOUT)
+			return -ETIMEDOUT;
+		if (errno != EINTR && errno != EAGAIN)
+			return -errno;
+	}
+	return 0;
+}
+
+void xtal_os_futex_wake(atomic_uint *word, int count)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
+
+int xtal_os_event_create(int *fd)
+{
+	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+	if (event < 0)
+		return -errno;
+	*fd = event;
+	return 0;
+}
+
+/* EAGAIN: the counter is full, so it is signalled already. */
+void xtal_os_event_signal(int fd)
+{
+	uint64_t one = 1;
+	ssize_t n;
+
+	do {
+		n = write(fd, &one, sizeof(one));
+	} while (n < 0 && errno == EINTR);
+}
+
+bool xtal_os_event_clear(int fd)
+{
+	uint64_t count = 0;
+	ssize_t n;
+
+	do {
+		n = read(fd, &count, sizeof(count));
+	} while (n < 0 && errno == EINTR);
+	return n == (ssize_t)sizeof(count) && count > 0;
+}
+
+int xtal_os_epoll_create(int *fd)
+{
+	int epfd = epoll_create1(EPOLL_CLOEXEC);
+
+	if (epfd < 0)
+		return -errno;
+	*fd = epfd;
+	return 0;
+}
+
+int xtal_os_epoll_add(int epfd, int fd, uint64_t tag)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.u64 = tag };
+
+	return epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
+}
+
+void xtal_os_epoll_remove(int epfd, int fd)
+{
+	struct epoll_event unused = { 0 };
+
+	epoll_ctl(epfd, EPOLL_CTL_DEL, fd, &unused);
+}
+
+/* Milliseconds, rounded up, for kernels (before 5.11) without epoll_pwait2. */
+static int wait_ms(int epfd, struct epoll_event *events, int max, uint64_t deadline)
+{
+	uint64_t ms = remaining(deadline) / NS_PER_MS;
+
+	if (deadline == UINT64_MAX)
+		return epoll_wait(epfd, events, max, -1);
+	if (ms > INT32_MAX - 1)
+		ms = INT32_MAX - 1;
+	return epoll_wait(epfd, events, max, remaining(deadline) ? (int)ms + 1 : 0);
+}
+
+static int wait_ns(int epfd, struct epoll_event *events, int max, uint64_t deadline)
+{
+#ifdef SYS_epoll_pwait2
+	struct timespec left = to_timespec(remaining(deadline));
+	int n = (int)syscall(SYS_epoll_pwait2, epfd, events, max,
+			     deadline == UINT64_MAX ? NULL : &left, NULL, 0ul);
+
+	if (n >= 0 || errno != ENOSYS)
+		return n;
+#endif
+	return wait_ms(epfd, events, max, deadline);
+}
+
+int xtal_os_epoll_wait(int epfd, uint64_t *tags, int max, uint64_t deadline)
+{
+	struct epoll_event events[MAX_EVENTS];
+	int n;
+
+	if (max > MAX_EVENTS)
+		max = MAX_EVENTS;
+	do {
+		n = wait_ns(epfd, events, max, deadline);
+	} while ((n < 0 && errno == EINTR) || (n == 0 && remaining(deadline) > 0));
+	if (n < 0)
+		return -errno;
+	for (int i = 0; i < n; i++)
+		tags[i] = events[i].data.u64;
+	return n;
+}
+
+int xtal_os_wait_readable(int fd, uint64_t deadline)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int n;
+
+	do {
+		struct timespec left = to_timespec(remaining(deadline));
+
+		n = ppoll(&p, 1, deadline == UINT64_MAX ? NULL : &left, NULL);
+	} while ((n < 0 && errno == EINTR) || (n == 0 && remaining(deadline) > 0));
+	if (n < 0)
+		return -errno;
+	if (n > 0 && (p.revents & POLLNVAL))
+		return -EBADF;
+	return n;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads of the engine, and the ways in which they sleep: futex, eventfd, epoll. Waits take
+ * absolute monotonic deadlines in ns (0 = do not wait, UINT64_MAX = no limit) and are
+ * resumed after signals, so a storm of signals neither ends nor prolongs them.
+ */
+#ifndef XTAL_OS_THREAD_H
+#define XTAL_OS_THREAD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Starts a detached thread, all signals blocked, small stack (256 KiB), named (15 chars).
+ * Errors: -EAGAIN, -ENOMEM. */
+int xtal_os_thread_start(const char *name, void (*run)(void *arg), void *arg);
+
+/* Sleeps while *word == expected. 0 when woken or changed, -ETIMEDOUT. May wake spuriously. */
+int xtal_os_futex_wait(atomic_uint *word, unsigned expected, uint64_t deadline);
+void xtal_os_futex_wake(atomic_uint *word, int count);
+
+/* An eventfd, non-blocking, CLOEXEC. Errors: -errno. */
+int xtal_os_event_create(int *fd);
+void xtal_os_event_signal(int fd);
+/* Resets; true when it was signalled. */
+bool xtal_os_event_clear(int fd);
+
+/* epoll, level triggered, one 64-bit tag per fd. Errors: -errno. */
+int xtal_os_epoll_create(int *fd);
+int xtal_os_epoll_add(int epfd, int fd, uint64_t tag);
+void xtal_os_epoll_remove(int epfd, int fd);
+/* Up to max tags of readable (or hung-up) fds; 0 at the deadline; -errno. */
+int xtal_os_epoll_wait(int epfd, uint64_t *tags, int max, uint64_t deadline);
+
+/* Waits until fd is readable. 1, 0 at the deadline, -errno. */
+int xtal_os_wait_readable(int fd, uint64_t deadline);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Paths self and map: the peer's pages are in our address space. Direct when they cannot
+ * vanish (own process, sealed object); guarded when the owner may truncate them under us:
+ * then the kernel copies, and a missing page is an error instead of a signal.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/copy.h"
+#include "base/export.h"
+#include "os/vm.h"
+#include "path/path.h"
+
+#if defined(__x86_64__)
+typedef unsigned __int128 xtal_u128;
+
+static void cas16(void *addr, struct xtal_atomic *a)
+{
+	uint64_t lo = a->compare[0], hi = a->compare[1];
+
+	__asm__ volatile("lock cmpxchg16b %2"
+			 : "+a"(lo), "+d"(hi), "+m"(*(xtal_u128 *)addr)
+			 : "b"(a->operand[0]), "c"(a->operand[1])
+			 : "cc", "memory");
+	a->old[0] = lo;
+	a->old[1] = hi;
+}
+#elif defined(__aarch64__)
+static void cas16(void *addr, struct xtal_atomic *a)
+{
+	uint64_t lo, hi;
+	uint32_t failed;
+
+	/* The pair is stored back also when it differs: only then was the load single-copy. */
+	__asm__ volatile("1:	ldaxp	%0, %1, [%3]\n"
+			 "	cmp	%0, %4\n"
+			 "	ccmp	%1, %5, #0, eq\n"
+			 "	b.ne	2f\n"
+			 "	stlxp	%w2, %6, %7, [%3]\n"
+			 "	cbnz	%w2, 1b\n"
+			 "	b	3f\n"
+			 "2:	stlxp	%w2, %0, %1, [%3]\n"
+			 "	cbnz	%w2, 1b\n"
+			 "3:\n"
+			 : "=&r"(lo), "=&r"(hi), "=&r"(failed)
+			 : "r"(addr), "r"(a->compare[0]), "r"(a->compare[1]), "r"(a->operand[0]),
+			   "r"(a->operand[1])
+			 : "cc", "memory");
+	a->old[0] = lo;
+	a->old[1] = hi;
+}
+#else
+#error "16-byte compare and swap: no code for this machine"
+#endif
+
+static void cas(void *addr, struct xtal_atomic *a)
+{
+	if (a->size == 16) {
+		cas16(addr, a);
+	} else if (a->size == 8) {
+		uint64_t expected = a->compare[0];
+
+		__atomic_compare_exchange_n((uint64_t *)addr, &expected, a->operand[0], false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+		a->old[0] = expected;
+	} else {
+		uint32_t expected = (uint32_t)a->compare[0];
+
+		__atomic_compare_exchange_n((uint32_t *)addr, &expected, (uint32_t)a->operand[0],
+					    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+		a->old[0] = expected;
+	}
+}
+
+void xtal_atomic_execute(void *addr, struct xtal_atomic *a)
+{
+	a->old[1] = 0;
+	switch (a->op) {
+	case XTAL_ATOMIC_CAS:
+		cas(addr, a);
+		break;
+	case XTAL_ATOMIC_FAA:
+		if (a->size == 8)
+			a->old[0] = __atomic_fetch_add((uint64_t *)addr, a->operand[0],
+						       __ATOMIC_SEQ_CST);
+		else
+			a->old[0] = __atomic_fetch_add((uint32_t *)addr, (uint32_t)a->operand[0],
+						       __ATOMIC_SEQ_CST);
+		break;
+	}
+}
+
+static uint8_t *place(const struct xtal_reach *reach, uint64_t addr)
+{
+	return reach->base + (addr - reach->lo);
+}
+
+static int direct_put_body(const struct xtal_reach *reach, struct xtal_shared_iov *iov,
+			   uint64_t addr, const void *src, size_t len)
+{
+	(void)iov;
+	xtal_copy_body(place(reach, addr), src, len);
+	return 0;
+}
+
+static int direct_put_tail(const struct xtal_reach *reach, struct xtal_shared_iov *iov,
+			   uint64_t addr, const void *src, size_t len)
+{
+	(void)iov;
+	xtal_copy_tail(place(reach, addr), src, len);
+	return 0;
+}
+
+static int direct_put(const struct xtal_reach *reach, struct xtal_shared_iov *iov, uint64_t addr,
+		      const void *src, size_t len)
+{
+	(void)iov;
+	xtal_copy(place(reach, addr), src, len);
+	return 0;
+}
+
+static int direct_get(const struct xtal_reach *reach, struct xtal_shared_iov *iov, uint64_t addr,
+		      void *dst, size_t len)
+{
+	(void)iov;
+	memmove(dst, place(reach, addr), len);
+	return 0;
+}
+
+static int direct_atomic(const struct xtal_reach *reach, uint64_t addr, struct xtal_atomic *a)
+{
+	xtal_atomic_execute(place(reach, addr), a);
+	return 0;
+}
+
+static const struct xtal_path_ops direct_ops = {
+	.put_body = direct_put_body,
+	.put_tail = direct_put_tail,
+	.put = direct_put,
+	.get = direct_get,
+	.atomic = direct_atomic,
+};
+
+static int guarded_put_body(const struct xtal_reach *reach, struct xtal_shared_iov *iov,
+			    uint64_t addr, const void *src, size_t len)
+{
+	uint8_t *dst = place(reach, addr);
+
+	(void)iov;
+	return xtal_os_guarded_copy(dst, src, len - xtal_copy_tail_len(dst, len));
+}
+
+static int guarded_put_tail(const struct xtal_reach *reach, struct xtal_shared_iov *iov,
+			    uint64_t addr, const void *src, size_t len)
+{
+	uint8_t *dst = place(reach, addr);
+	size_t tail = xtal_copy_tail_len(dst, len);
+
+	(void)iov;
+	return xtal_os_guarded_copy(dst + len - tail, (const uint8_t *)src + len - tail, tail);
+}
+
+static int guarded_put(const struct xtal_reach *reach, struct xtal_shared_iov *iov, uint64_t addr,
+		       const void *src, size_t len)
+{
+	int err = guarded_put_body(reach, iov, addr, src, len);
+
+	atomic_thread_fence(memory_order_release);
+	return err ? err : guarded_put_tail(reach, iov, addr, src, len);
+}
+
+static int guarded_get(const struct xtal_reach *reach, struct xtal_shared_iov *iov, uint64_t addr,
+		       void *dst, size_t len)
+{
+	(void)iov;
+	return xtal_os_guarded_copy(dst, place(reach, addr), len);
+}
+
+/* The page is looked at first; a truncation between look and access is the residual. */
+static int guarded_atomic(const struct xtal_reach *reach, uint64_t addr, struct xtal_atomic *a)
+{
+	uint8_t *dst = place(reach, addr);
+	int err = xtal_os_probe_write(dst);
+
+	if (!err)
+		xtal_atomic_execute(dst, a);
+	return err;
+}
+
+static const struct xtal_path_ops guarded_ops = {
+	.put_body = guarded_put_body,
+	.put_tail = guarded_put_tail,
+	.put = guarded_put,
+	.get = guarded_get,
+	.atomic = guarded_atomic,
+};
+
+extern const struct xtal_path_ops xtal_path_cma;
+
+const struct xtal_path_ops *const xtal_path_table[XTAL_REACH_KINDS] = {
+	[XTAL_REACH_DIRECT] = &direct_ops,
+	[XTAL_REACH_GUARDED] = &guarded_ops,
+	[XTAL_REACH_CMA] = &xtal_path_cma,
+};

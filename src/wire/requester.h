@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The initiator's machine of one link: takes operations, cuts them into numbered frames,
+ * matches the answers, keeps the deadlines. Pure: time is a parameter, storage is the
+ * caller's, bytes are moved by the caller. Not thread safe; the owner of the link locks.
+ *
+ * Operations are framed in the order of submission, one after the other, and answered in that
+ * order: a RESPONSE belongs to the oldest operation that is still open. Everything else is a
+ * lie, and the caller drops the link (-EPROTO).
+ *
+ * An operation ends exactly once: by an effect with `finished`, by xtal_requester_abandon(),
+ * or by xtal_requester_fail_next().
+ */
+#ifndef XTAL_WIRE_REQUESTER_H
+#define XTAL_WIRE_REQUESTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/message.h"
+
+#define XTAL_NO_DEADLINE UINT64_MAX
+
+struct xtal_request {
+	uint64_t cookie;	     /* the message id; unique among the open ones of this link */
+	enum xtal_msg_type type;     /* WRITE, READ or ATOMIC */
+	enum xtal_msg_atomic atomic; /* ATOMIC */
+	uint8_t operand_size;	     /* ATOMIC; len is then taken from it */
+	uint16_t flags;		     /* TOKEN, NOTIFY, NOTIFY_TOKEN */
+	uint64_t addr, len;	     /* at the target */
+	uint32_t token, tid, key, rights;
+	uint64_t operand[2], compare[2];
+	struct xtal_msg_notify notify;
+	uint64_t deadline; /* own clock, or XTAL_NO_DEADLINE */
+	uint64_t limit;	   /* progress of the link moves the deadline to this much later; 0: no */
+};
+
+enum xtal_slot_state {
+	XTAL_SLOT_FREE = 0,
+	XTAL_SLOT_OPEN,	   /* accepted; frames may be on their way */
+	XTAL_SLOT_GIVEN_UP /* has ended for the caller; an answer may still come and is dropped */
+};
+
+struct xtal_requester_slot {
+	struct xtal_request request;
+	enum xtal_slot_state state;
+	uint64_t first_seq; /* of its first frame, valid when frames > 0 */
+	uint64_t frames;    /* numbered so far */
+	uint64_t framed;    /* bytes of the operation covered by them */
+	uint64_t received;  /* READ: bytes answered */
+	bool all_framed;
+};
+
+struct xtal_requester_config {
+	struct xtal_requester_slot *slots; /* caller's storage, outlives the machine */
+	uint32_t window;      /* number of slots = credit granted by the target; power of two */
+	uint64_t piece;	      /* most payload per frame, 1..XTAL_MSG_PIECE (the carrier's room) */
+	uint64_t incarnation; /* of the target's context */
+	uint64_t first_seq;   /* number of the first frame of either direction */
+	uint64_t margin;      /* ns by which a lease ends before the deadline */
+	uint64_t peer_stamp, peer_stamp_at; /* target's clock, and ours when it arrived; 0, 0: none
+					     * (no lease before the first answer) */
+};
+
+struct xtal_requester {
+	struct xtal_requester_config config;
+	uint64_t head, next, tail; /* slots: oldest open, first not all framed, first free */
+	uint64_t seq;		   /* next request frame's number */
+	uint64_t response_seq;	   /* next RESPONSE's number */
+	uint64_t acked;		   /* the newest request frame known to be consumed */
+	uint64_t progress_at;
+	bool closed;
+};
+
+/* A frame to be sent: msg.payload bytes of the operation's local data from local_offset on. */
+struct xtal_requester_frame {
+	struct xtal_msg msg;
+	uint64_t cookie;
+	uint64_t local_offset;
+	bool last; /* of its operation */
+};
+
+struct xtal_requester_effect {
+	uint64_t cookie;
+	uint64_t offset, len;	 /* the payload goes to [offset, offset+len) of the local data */
+	uint64_t old[2];	 /* ATOMIC that succeeded */
+	enum xtal_status status; /* when finished */
+	bool finished;		 /* the operation has ended */
+	bool ignored;		 /* late answer, PONG: drop the payload, nothing has happened */
+};
+
+struct xtal_requester_expired {
+	uint64_t cookie;
+	uint64_t first_seq, frames; /* frames numbered so far: what the carrier may cancel */
+};
+
+/* Errors: -EINVAL (window not a power of two, piece out of range). */
+int xtal_requester_init(struct xtal_requester *r, const struct xtal_requester_config *config);
+
+/* True when submit would not answer -EAGAIN or -EPIPE. */
+bool xtal_requester_can_submit(const struct xtal_requester *r);
+
+/* Accepts an operation (copied). Errors: -EAGAIN (window full), -EINVAL (not a valid
+ * operation), -EPIPE (closed by fail_next). */
+int xtal_requester_submit(struct xtal_requester *r, const struct xtal_request *request);
+
+/*
+ * Shows the next frame to send without taking it; false when there is none. The caller makes
+ * room in the carrier, copies header and payload, and then calls xtal_requester_sent().
+ */
+bool xtal_requester_next_frame(const struct xtal_requester *r, uint64_t now,
+			       struct xtal_requester_frame *out);
+void xtal_requester_sent(struct xtal_requester *r);
+
+/*
+ * Takes a decoded frame from the target. 0: *out tells what to do; a READ's payload is to be
+ * copied before the operation is completed. Errors: -EPROTO, *why a static sentence: drop the
+ * link; the operations are still open and end by xtal_requester_fail_next().
+ */
+int xtal_requester_receive(struct xtal_requester *r, const struct xtal_msg *m, uint64_t now,
+			   struct xtal_requester_effect *out, const char **why);
+
+/*
+ * The carrier knows that the target has consumed the request frames up to seq (the ring's head
+ * has moved). Renews the deadlines of operations with a limit. Never retires one.
+ */
+void xtal_requester_progress(struct xtal_requester *r, uint64_t seq, uint64_t now);
+
+/* Fills in a PING; it may be sent at any frame boundary. */
+void xtal_requester_ping(const struct xtal_requester *r, uint64_t now, struct xtal_msg *out);
+
+/* The earliest deadline of the open operations, or XTAL_NO_DEADLINE. */
+uint64_t xtal_requester_next_deadline(const struct xtal_requester *r);
+
+/*
+ * Shows the oldest open operation whose deadline has passed; false when there is none. The
+ * caller cancels its frames where the carrier can, then abandons it (or waits a little more
+ * when the target has begun to execute it).
+ */
+bool xtal_requester_next_expired(const struct xtal_requester *r, uint64_t now,
+				 struct xtal_requester_expired *out);
+
+/*
+ * The operation has ended for the caller; no further frame of it is sent. silent: no answer
+ * can come any more (every frame was cancelled, unsent ones need no cancelling); otherwise its
+ * slot stays taken until the answer, one for a later operation, or the PONG to a later PING.
+ * Errors: -ENOENT (no such open operation).
+ */
+int xtal_requester_abandon(struct xtal_requester *r, uint64_t cookie, bool silent);
+
+/*
+ * Closes the machine and ends its oldest open operation with status; false when none is left.
+ * Call it until then when the link is lost.
+ */
+bool xtal_requester_fail_next(struct xtal_requester *r, enum xtal_status status,
+			      struct xtal_requester_effect *out);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* The target's machine of one link. See responder.h. */
+#include "wire/responder.h"
+
+#include <errno.h>
+#include <string.h>
+
+int xtal_responder_init(struct xtal_responder *r, const struct xtal_responder_config *config)
+{
+	if ((config->cache_size & (config->cache_size - 1)) != 0)
+		return -EINVAL;
+	if (config->cache_size != 0 && !config->cache)
+		return -EINVAL;
+	if (config->piece == 0 || config->piece > XTAL_MSG_PIECE)
+		return -EINVAL;
+	*r = (struct xtal_responder){
+		.config = *config,
+		.seq = config->first_seq,
+		.reply_seq = config->first_seq,
+	};
+	if (config->cache_size != 0)
+		memset(config->cache, 0, config->cache_size * sizeof(config->cache[0]));
+	return 0;
+}
+
+uint64_t xtal_responder_consumed(const struct xtal_responder *r)
+{
+	return r->seq - 1;
+}
+
+static bool same_operation(const struct xtal_msg *a, const struct xtal_msg *b)
+{
+	return a->type == b->type && a->flags == b->flags && a->id == b->id &&
+	       a->incarnation == b->incarnation && a->addr == b->addr && a->total == b->total &&
+	       a->token == b->token && a->tid == b->tid && a->key == b->key &&
+	       a->rights == b->rights && a->notify.addr == b->notify.addr &&
+	       a->notify.data == b->notify.data && a->notify.tid == b->notify.tid &&
+	       a->notify.token == b->notify.token;
+}
+
+/* Places the frame in its operation. Returns why it does not belong there, or NULL. */
+static const char *enter(struct xtal_responder *r, const struct xtal_msg *m)
+{
+	bool jumped = m->seq != r->seq;
+
+	if (jumped && !(r->config.gaps && xtal_seq_after(m->seq, r->seq)))
+		return "request is out of order";
+	if (xtal_seq_after(m->ack, r->reply_seq - 1))
+		return "request acknowledges a response that was never sent";
+	if (m->piece > r->config.piece)
+		return "piece is longer than agreed";
+	if (m->offset == 0) {
+		r->is_ended = false;
+	} else if (jumped) {
+		/* earlier pieces were cancelled, so its initiator has given it up */
+		r->is_ended = true;
+	} else if (!r->is_open) {
+		return "piece of an operation that has not begun";
+	} else if (!same_operation(&r->open, m)) {
+		return "piece differs from the first of its operation";
+	} else if (m->offset != r->open_next) {
+		return "piece does not follow the one before";
+	}
+	r->open = *m;
+	r->open_next = m->offset + m->piece;
+	r->is_open = r->open_next < m->total;
+	r->seq = m->seq + 1;
+	return NULL;
+}
+
+static struct xtal_msg make_reply(struct xtal_responder *r, uint64_t seq, uint64_t id,
+				  uint64_t total, uint64_t now)
+{
+	return (struct xtal_msg){
+		.type = XTAL_MSG_RESPONSE,
+		.seq = r->reply_seq++,
+		.ack = seq,
+		.id = id,
+		.total = total,
+		.stamp = now,
+	};
+}
+
+static void remember(struct xtal_responder *r, const struct xtal_msg *reply)
+{
+	const struct xtal_responder_config *c = &r->config;
+
+	if (c->cache_size == 0)
+		return;
+	c->cache[r->cached++ & (c->cache_size - 1)] = (struct xtal_responder_result){
+		.seq = reply->ack,
+		.id = reply->id,
+		.total = reply->total,
+		.status = reply->status,
+		.atomic = reply->atomic,
+		.operand_size = reply->operand_size,
+		.valid = true,
+		.old = { reply->operand[0], reply->operand[1] },
+	};
+}
+
+static struct xtal_msg make_failure(struct xtal_responder *r, uint64_t seq, uint64_t id,
+				    uint64_t total, enum xtal_status status, uint64_t now)
+{
+	struct xtal_msg reply = make_reply(r, seq, id, total, now);
+
+	reply.flags = XTAL_MSG_LAST;
+	reply.status = status;
+	r->is_ended = true;
+	remember(r, &reply);
+	return reply;
+}
+
+static void drop(struct xtal_responder *r, const char *why, struct xtal_responder_effect *out)
+{
+	r->dropped = true;
+	*out = (struct xtal_responder_effect){ .kind = XTAL_RESPONDER_DROP, .why = why };
+}
+
+static enum xtal_responder_kind kind_of(enum xtal_msg_type type)
+{
+	switch (type) {
+	case XTAL_MSG_WRITE:
+		return XTAL_RESPONDER_WRITE;
+	case XTAL_MSG_READ:
+		return XTAL_RESPONDER_READ;
+	case XTAL_MSG_ATOMIC:
+		return XTAL_RESPONDER_ATOMIC;
+	case XTAL_MSG_PING:
+		return XTAL_RESPONDER_REPLY;
+	case XTAL_MSG_RESPONSE:
+	case XTAL_MSG_PONG:
+		break;
+	}
+	return XTAL_RESPONDER_DROP;
+}
+
+static void feed_request(struct xtal_responder *r, const struct xtal_msg *m, uint64_t now,
+			 struct xtal_responder_effect *out)
+{
+	*out = (struct xtal_responder_effect){
+		.kind = kind_of(m->type),
+		.seq = m->seq,
+		.id = m->id,
+		.addr = m->addr,
+		.total = m->total,
+		.offset = m->offset,
+		.len = m->piece,
+		.first = m->offset == 0,
+		.last = m->offset + m->piece == m->total,
+		.token_valid = m->flags & XTAL_MSG_TOKEN,
+		.token = m->token,
+		.tid = m->tid,
+		.key = m->key,
+		.notify_valid = m->flags & XTAL_MSG_NOTIFY,
+		.notify_token_valid = m->flags & XTAL_MSG_NOTIFY_TOKEN,
+		.notify = m->notify,
+		.atomic = m->atomic,
+		.operand_size = m->operand_size,
+		.operand = { m->operand[0], m->operand[1] },
+		.compare = { m->compare[0], m->compare[1] },
+	};
+	if (r->is_ended) {
+		out->kind = XTAL_RESPONDER_NONE;
+	} else if (m->incarnation != r->config.incarnation) {
+		out->kind = XTAL_RESPONDER_REPLY;
+		out->why = "request for another incarnation of this context";
+		out->reply = make_failure(r, m->seq, m->id, m->total, XTAL_REMOTE_ACCESS, now);
+	} else if (m->expiry != 0 && now > m->expiry) {
+		out->kind = XTAL_RESPONDER_REPLY;
+		out->why = "request has expired";
+		out->reply = make_failure(r, m->seq, m->id, m->total, XTAL_UNREACHABLE, now);
+	} else {
+		r->waiting = true;
+	}
+}
+
+void xtal_responder_feed(struct xtal_responder *r, const struct xtal_msg *m, uint64_t now,
+			 struct xtal_responder_effect *out)
+{
+	const char *why;
+
+	if (r->dropped) {
+		drop(r, "link was dropped", out);
+		return;
+	}
+	switch (kind_of(m->type)) {
+	case XTAL_RESPONDER_WRITE:
+	case XTAL_RESPONDER_READ:
+	case XTAL_RESPONDER_ATOMIC:
+		why = r->waiting ? "request before the one in front was executed" : enter(r, m);
+		if (why)
+			drop(r, why, out);
+		else
+			feed_request(r, m, now, out);
+		return;
+	case XTAL_RESPONDER_REPLY:
+		*out = (struct xtal_responder_effect){
+			.kind = XTAL_RESPONDER_REPLY,
+			.id = m->id,
+			.reply = {
+				.type = XTAL_MSG_PONG,
+				.ack = r->seq - 1,
+				.id = m->id,
+				.stamp = now,
+			},
+		};
+		return;
+	case XTAL_RESPONDER_NONE:
+	case XTAL_RESPONDER_DROP:
+		break;
+	}
+	drop(r, "answer where a request was due", out);
+}
+
+bool xtal_responder_result(struct xtal_responder *r, const struct xtal_responder_effect *effect,
+			   enum xtal_status status, const uint64_t old[2], uint64_t now,
+			   struct xtal_msg *reply)
+{
+	const struct xtal_responder_effect *e = effect;
+
+	if (!r->waiting || r->dropped)
+		return false;
+	r->waiting = false;
+	if (!xtal_msg_status_allowed(status))
+		status = XTAL_REMOTE_OPERATION;
+	if (status != XTAL_OK) {
+		*reply = make_failure(r, e->seq, e->id, e->total, status, now);
+		return true;
+	}
+	if (e->kind == XTAL_RESPONDER_WRITE && !e->last)
+		return false;
+	*reply = make_reply(r, e->seq, e->id, e->total, now);
+	if (e->last)
+		reply->flags = XTAL_MSG_LAST;
+	if (e->kind == XTAL_RESPONDER_READ) {
+		reply->offset = e->offset;
+		reply->piece = reply->payload = e->len;
+		return true; /* a read is executed again, not replayed */
+	}
+	if (e->kind == XTAL_RESPONDER_ATOMIC) {
+		reply->atomic = e->atomic;
+		reply->operand_size = e->operand_size;
+		reply->operand[0] = old[0];
+		reply->operand[1] = e->operand_size == 16 ? old[1] : 0;
+		if (e->operand_size < 8)
+			reply->operand[0] &= (UINT64_C(1) << (8 * e->operand_size)) - 1;
+	}
+	remember(r, reply);
+	return true;
+}
+
+int xtal_responder_replay(struct xtal_responder *r, uint64_t seq, uint64_t now,
+			  struct xtal_msg *reply)
+{
+	for (uint32_t i = 0; i < r->config.cache_size; i++) {
+		const struct xtal_responder_result *c = &r->config.cache[i];
+
+		if (!c->valid || c->seq != seq)
+			continue;
+		*reply = make_reply(r, c->seq, c->id, c->total, now);
+		reply->flags = XTAL_MSG_LAST;
+		reply->status = c->status;
+		reply->atomic = c->atomic;
+		reply->operand_size = c->operand_size;
+		reply->operand[0] = c->old[0];
+		reply->operand[1] = c->old[1];
+		return 0;
+	}
+	return -ENOENT;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The target's machine of one link: takes the peer's frames in order and says what to execute
+ * and what to answer. Pure: time is a parameter, storage is the caller's, and the caller
+ * executes. Not thread safe; the owner of the link locks.
+ *
+ * Per frame: feed, then, for an EXECUTE effect, execute and call result, then feed the next.
+ * Each operation gets one RESPONSE with the LAST flag; a READ of several pieces gets one with
+ * data for each piece, of which the final one is LAST. An operation that fails is answered
+ * once, and its remaining pieces are ignored. One that its initiator abandons (the next frame
+ * begins another, or its frames were cancelled in the carrier) is not answered.
+ *
+ * What the machine does not know, the executor checks: token, range, right, alignment,
+ * revocation. Every effect names the whole range: check all of it on `first`, so that a failing
+ * operation writes nothing; later pieces are sure to name the same range, token and notify word,
+ * but the segment may have gone meanwhile, so resolve it again.
+ */
+#ifndef XTAL_WIRE_RESPONDER_H
+#define XTAL_WIRE_RESPONDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/message.h"
+
+enum xtal_responder_kind {
+	XTAL_RESPONDER_NONE,	/* nothing to do; drop the payload */
+	XTAL_RESPONDER_WRITE,	/* copy the payload to addr+offset; on last: then the notify word */
+	XTAL_RESPONDER_READ,	/* addr+offset .. +len goes into the reply's payload */
+	XTAL_RESPONDER_ATOMIC,	/* atomic on operand_size bytes at addr */
+	XTAL_RESPONDER_REPLY,	/* send reply; drop the payload */
+	XTAL_RESPONDER_DROP,	/* the peer lies: drop the link, why tells in words */
+};
+
+struct xtal_responder_effect {
+	enum xtal_responder_kind kind;
+	uint64_t seq, id;
+	uint64_t addr, total; /* the whole operation; addr + total does not overflow */
+	uint64_t offset, len; /* this piece, within total, len <= the configured piece */
+	bool first, last;     /* piece of its operation */
+	bool token_valid;
+	uint32_t token, tid, key;
+	bool notify_valid, notify_token_valid;
+	struct xtal_msg_notify notify;
+	enum xtal_msg_atomic atomic;
+	uint8_t operand_size;
+	uint64_t operand[2], compare[2];
+	struct xtal_msg reply;
+	const char *why;
+};
+
+/* The outcome of an executed WRITE or ATOMIC, or of a failed READ, for replay. */
+struct xtal_responder_result {
+	uint64_t seq; /* of the frame that was answered with LAST */
+	uint64_t id, total;
+	enum xtal_status status;
+	enum xtal_msg_atomic atomic;
+	uint8_t operand_size;
+	bool valid;
+	uint64_t old[2];
+};
+
+struct xtal_responder_config {
+	struct xtal_responder_result *cache; /* caller's storage, outlives the machine */
+	uint32_t cache_size;  /* >= the window granted to the initiator; power of two; 0: none */
+	uint64_t piece;	      /* most bytes per frame, 1..XTAL_MSG_PIECE (the carrier's room) */
+	uint64_t incarnation; /* of this context; another one is answered with REMOTE_ACCESS */
+	uint64_t first_seq;   /* number of the first frame of either direction */
+	bool gaps;	      /* numbers may be missing: the carrier lets frames be cancelled */
+};
+
+struct xtal_responder {
+	struct xtal_responder_config config;
+	uint64_t seq;	    /* next request frame's number */
+	uint64_t reply_seq; /* next RESPONSE's number */
+	uint64_t cached;    /* results put into the cache so far */
+	struct xtal_msg open; /* the operation of the newest frame */
+	uint64_t open_next; /* where its next piece begins */
+	bool is_open;	    /* pieces are still to come */
+	bool is_ended;	    /* ... but it was answered, or given up: ignore them */
+	bool waiting;	    /* an EXECUTE effect has no result yet */
+	bool dropped;
+};
+
+/* Errors: -EINVAL. */
+int xtal_responder_init(struct xtal_responder *r, const struct xtal_responder_config *config);
+
+/*
+ * Takes the next frame (validated by the codec). Assumes that the last EXECUTE effect has got
+ * its result. now: the clock that leases are checked against and that stamps the reply. After
+ * DROP every further frame is answered with DROP.
+ */
+void xtal_responder_feed(struct xtal_responder *r, const struct xtal_msg *m, uint64_t now,
+			 struct xtal_responder_effect *out);
+
+/*
+ * Tells how the effect's execution ended; old: the old value of an atomic (else NULL). Returns
+ * true when *reply is to be sent, with reply->payload bytes of data (a READ that succeeded).
+ * A status that a target may not answer becomes REMOTE_OPERATION.
+ */
+bool xtal_responder_result(struct xtal_responder *r, const struct xtal_responder_effect *effect,
+			   enum xtal_status status, const uint64_t old[2], uint64_t now,
+			   struct xtal_msg *reply);
+
+/* The number of the newest frame consumed (first_seq - 1 before the first). */
+uint64_t xtal_responder_consumed(const struct xtal_responder *r);
+
+/*
+ * Makes the answer to the operation that ended with frame seq once more, numbered as the next
+ * reply. Errors: -ENOENT: not known, i.e. not executed, a good READ (to be executed again), or
+ * older than the cache.
+ */
+int xtal_responder_replay(struct xtal_responder *r, uint64_t seq, uint64_t now,
+			  struct xtal_msg *reply);
+
+#endif

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+# Tests by folder; the folder is the ctest label, "<folder>.<file>" the name
+# (a file's "test_" is left out of it).
+#
+#   unit sim fuzz       test/<folder>/*.c, against the objects of libxtal (all symbols visible)
+#   contract system     test/<folder>/*.c, against libcdma and libxtal as programs see them
+#   system              also test/system/*.sh
+#   model               test/model/*.pml by test/model/run.sh, plain build only
+#   check               tools/checks, plain build only
+#
+# A test sets its own properties by one line in a comment near its top:
+#   ctest: timeout=120 label=soak serial plain
+# timeout in seconds (default 60, system 300); label adds one (soak: `make soak` runs it with
+# XTAL_SOAK=1); serial: not beside other tests (system tests always); plain: only in the
+# plain build. Exit status 77 means skipped: print "SKIP: reason".
+set(XTAL_FOLDERS_INSIDE unit sim fuzz)
+set(XTAL_FOLDERS_OUTSIDE contract system)
+
+# Environment of every test: XTAL_SOURCE_DIR, XTAL_BUILD_DIR, XTAL_BIN (starts the xtal command),
+# XTAL_SANITIZE and, in a cross build, XTAL_TEST_EMULATOR (words to put before a program).
+function(xtal_test_environment out)
+	set(env "XTAL_SOURCE_DIR=${CMAKE_SOURCE_DIR}" "XTAL_BUILD_DIR=${CMAKE_BINARY_DIR}"
+		"XTAL_SANITIZE=${XTAL_SANITIZE}")
+	set(bin ${CMAKE_BINARY_DIR}/bin/xtal)
+	if(CMAKE_CROSSCOMPILING_EMULATOR)
+		string(REPLACE ";" " " emulator "${CMAKE_CROSSCOMPILING_EMULATOR}")
+		list(APPEND env "XTAL_TEST_EMULATOR=${emulator}")
+		set(bin ${CMAKE_BINARY_DIR}/gen/xtal)
+		file(WRITE ${bin} "#!/bin/sh\nexec ${emulator} ${CMAKE_BINARY_DIR}/bin/xtal \"$@\"\n")
+		file(CHMOD ${bin} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+	endif()
+	list(APPEND env "XTAL_BIN=${bin}")
+	if(XTAL_SANITIZE MATCHES "address")
+		list(APPEND env "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1")
+	endif()
+	if(XTAL_SANITIZE MATCHES "thread") # forked children open contexts of their own: let them
+		set(options "halt_on_error=1:die_after_fork=0:second_deadlock_stack=1")
+		if(EXISTS ${CMAKE_SOURCE_DIR}/tools/ci/tsan.supp)
+			string(APPEND options ":suppressions=${CMAKE_SOURCE_DIR}/tools/ci/tsan.supp")
+		endif()
+		list(APPEND env "TSAN_OPTIONS=${options}")
+	endif()
+	set(${out} "${env}" PARENT_SCOPE)
+endfunction()
+
+function(xtal_test_properties name label timeout source)
+	set(labels ${label})
+	set(serial FALSE)
+	if(label STREQUAL "system")
+		set(serial TRUE)
+	endif()
+	if(source)
+		file(STRINGS ${source} words REGEX "ctest: ")
+		set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+		if(words MATCHES "ctest:.* timeout=([0-9]+)")
+			set(timeout ${CMAKE_MATCH_1})
+		endif()
+		if(words MATCHES "ctest:.* label=([a-z]+)")
+			list(APPEND labels ${CMAKE_MATCH_1})
+		endif()
+		if(words MATCHES "ctest:.* serial")
+			set(serial TRUE)
+		endif()
+	endif()
+	math(EXPR timeout "${timeout} * ${XTAL_TIMEOUT_SCALE}")
+	xtal_test_environment(env)
+	set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout}
+		SKIP_RETURN_CODE 77 RUN_SERIAL ${serial} ENVIRONMENT "${env}"
+		WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
+endfunction()
+
+# True in OUT when the test does not belong to this build.
+function(xtal_test_elsewhere out source)
+	set(${out} FALSE PARENT_SCOPE)
+	file(STRINGS ${source} words REGEX "ctest: ")
+	if(NOT XTAL_PLAIN AND words MATCHES "ctest:.* plain")
+		set(${out} TRUE PARENT_SCOPE)
+	endif()
+endfunction()
+
+function(xtal_test_programs folder timeout)
+	xtal_glob(sources test/${folder}/*.c)
+	foreach(source ${sources})
+		xtal_test_elsewhere(elsewhere ${source})
+		if(elsewhere)
+			continue()
+		endif()
+		get_filename_component(file ${source} NAME_WE)
+		string(REGEX REPLACE "^test_" "" file ${file})
+		set(target test_${folder}_${file})
+		add_executable(${target} ${source})
+		set_target_properties(${target} PROPERTIES OUTPUT_NAME ${file}
+			INSTALL_RPATH "$ORIGIN/../../lib"
+			RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test/${folder})
+		target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/test
+					   ${CMAKE_SOURCE_DIR}/test/lib)
+		target_link_libraries(${target} PRIVATE ${ARGN} PkgConfig::CMOCKA
+				      Threads::Threads ${CMAKE_DL_LIBS} m)
+		add_test(NAME ${folder}.${file} COMMAND ${target})
+		xtal_test_properties(${folder}.${file} ${folder} ${timeout} ${source})
+	endforeach()
+endfunction()
+
+function(xtal_test_scripts folder timeout)
+	xtal_glob(scripts test/${folder}/*.sh)
+	foreach(script ${scripts})
+		xtal_test_elsewhere(elsewhere ${script})
+		if(elsewhere)
+			continue()
+		endif()
+		get_filename_component(file ${script} NAME_WE)
+		string(REGEX REPLACE "^test_" "" file ${file})
+		add_test(NAME ${folder}.${file} COMMAND bash ${script})
+		xtal_test_properties(${folder}.${file} ${folder} ${timeout} ${script})
+	endforeach()
+endfunction()
+
+function(xtal_test_checks)
+	set(checks ${CMAKE_SOURCE_DIR}/tools/checks)
+	foreach(check arrows headers sizes hygiene format symbols man install tools)
+		add_test(NAME check.${check}
+			COMMAND ${checks}/run.sh ${check} ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+		xtal_test_properties(check.${check} check 300 "")
+	endforeach()
+	add_test(NAME check.selftest COMMAND ${checks}/selftest.sh)
+	xtal_test_properties(check.selftest check 300 "")
+endfunction()
+
+function(xtal_tests)
+	if(XTAL_PLAIN)
+		xtal_test_checks()
+		xtal_glob(models test/model/*.pml)
+		foreach(model ${models})
+			get_filename_component(file ${model} NAME_WE)
+			add_test(NAME model.${file}
+				 COMMAND sh ${CMAKE_SOURCE_DIR}/test/model/run.sh ${file})
+			xtal_test_properties(model.${file} model 300 ${model})
+		endforeach()
+	endif()
+	if(NOT TARGET xtal)
+		return()
+	endif()
+	find_package(Threads REQUIRED)
+	pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+	set(lib)
+	xtal_glob(helpers test/lib/*.c)
+	if(helpers)
+		add_library(xtal_test_lib STATIC ${helpers})
+		target_include_directories(xtal_test_lib PRIVATE ${CMAKE_SOURCE_DIR}/test)
+		target_link_libraries(xtal_test_lib PRIVATE xtal_headers PkgConfig::CMOCKA)
+		set(lib xtal_test_lib)
+	endif()
+	foreach(folder ${XTAL_FOLDERS_INSIDE})
+		xtal_test_programs(${folder} 60 ${lib} xtal_testing)
+	endforeach()
+	if(TARGET cdma)
+		foreach(folder ${XTAL_FOLDERS_OUTSIDE})
+			set(timeout 60)
+			if(folder STREQUAL "system")
+				set(timeout 300)
+			endif()
+			xtal_test_programs(${folder} ${timeout} ${lib} cdma xtal xtal_base)
+		endforeach()
+		xtal_test_scripts(system 300)
+	endif()
+endfunction()
