@@ -168,8 +168,10 @@ static void execute(struct xtal_bulk *b, struct executor *e, uint64_t offset, ui
 	int err = -ESTALE;
 
 	for (unsigned tries = 0; err == -ESTALE && tries < 1000; tries++) {
+		xtal_path_table[b->grant->reach.kind]->prepare(e->activity->iov,
+							       b->remote + offset, len, tail);
 		atomic_store_explicit(&e->lane.local, b->local_announce, memory_order_relaxed);
-		atomic_store_explicit(&e->activity->word, b->announce, memory_order_relaxed);
+		atomic_store_explicit(&e->activity->word, b->announce, memory_order_release);
 		xtal_lane_fence(b->full_fence);
 		/* Partner: unregister bumps, then fences. */
 		fresh = atomic_load_explicit(b->slot_word, memory_order_acquire) == b->word;

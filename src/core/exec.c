@@ -14,10 +14,15 @@
 #include "os/vm.h"
 #include "path/path.h"
 
-static void announce(struct xtal_queue *q, const struct xtal_xlat *t, const struct xtal_local *l)
+static void announce(struct xtal_queue *q, const struct xtal_op *op, const struct xtal_xlat *t,
+		     const struct xtal_local *l)
 {
+	if (t->reach.kind == XTAL_REACH_CMA)
+		xtal_path_table[XTAL_REACH_CMA]->prepare(t->activity->iov, op->remote.addr, op->len,
+							 false);
 	atomic_store_explicit(&q->lane.local, l->announce, memory_order_relaxed);
-	atomic_store_explicit(&t->activity->word, t->announce, memory_order_relaxed);
+	/* Release: the vector stands before the word. */
+	atomic_store_explicit(&t->activity->word, t->announce, memory_order_release);
 	xtal_lane_fence(t->full_fence);
 }
 
@@ -79,7 +84,7 @@ static bool done_with(struct xtal_completion *c, const struct xtal_op *op, uint3
  * makes the operation wait, and follows as a second step (pending.c). */
 static bool notify_simple(const struct xtal_op *op, const struct xtal_xlat *t)
 {
-	return op->notify.addr >= t->lo && op->notify.addr < t->hi &&
+	return t->reach.kind != XTAL_REACH_CMA && op->notify.addr >= t->lo && op->notify.addr < t->hi &&
 	       8 <= t->hi - op->notify.addr && op->notify.tid == t->tid &&
 	       op->notify.token == t->token && op->notify.token_valid == t->token_valid;
 }
@@ -100,7 +105,7 @@ bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_c
 		return false;
 	if (xtal_unlikely(op->flags & XTAL_OP_NOTIFY && !notify_simple(op, t)))
 		return false;
-	announce(q, t, l);
+	announce(q, op, t, l);
 	if (xtal_unlikely(!still(t->slot_word, t->word) || !still(l->slot_word, l->word))) {
 		withdraw(q, t);
 		if (!still(t->slot_word, t->word))

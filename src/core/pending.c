@@ -199,7 +199,8 @@ static bool store_word(struct xtal_queue *q, struct xtal_pending *p, struct xtal
 	bool fresh;
 	int err = 0;
 
-	atomic_store_explicit(&t->activity->word, t->announce, memory_order_relaxed);
+	path->prepare(t->activity->iov, p->op.notify.addr, 8, false);
+	atomic_store_explicit(&t->activity->word, t->announce, memory_order_release);
 	xtal_lane_fence(t->full_fence);
 	/* Partner: unregister bumps, then fences. */
 	fresh = atomic_load_explicit(t->slot_word, memory_order_acquire) == t->word;

@@ -474,13 +474,13 @@ static void test_status(void **state)
 		enum xtal_status s = (enum xtal_status)i;
 
 		assert_string_not_equal(xtal_status_word(s), "unknown");
-		assert_string_not_equal(xtal_status_text(s), "The status is unknown.");
+		assert_string_not_equal(xtal_status_sentence(s), "The status is unknown.");
 		for (unsigned j = 0; j < i; j++)
 			assert_string_not_equal(xtal_status_word(s),
 						xtal_status_word((enum xtal_status)j));
 	}
 	assert_string_equal(xtal_status_word((enum xtal_status)17), "unknown");
-	assert_string_equal(xtal_status_text((enum xtal_status)-1), "The status is unknown.");
+	assert_string_equal(xtal_status_sentence((enum xtal_status)-1), "The status is unknown.");
 	assert_false(xtal_msg_status_allowed((enum xtal_status)17));
 	assert_false(xtal_msg_status_allowed(XTAL_LOCAL_ACCESS));
 	assert_true(xtal_msg_status_allowed(XTAL_REMOTE_POISON));
