@@ -258,8 +258,7 @@ void xtal_copy_tail(void *dst, const void *src, size_t len)
  * The cases of a copy, each in a function of its own: a call would cost the short ones their
  * registers. The last 8 source bytes hold the tail in their upper end.
  */
-static __attribute__((noinline)) void copy_few(unsigned char *d, const unsigned char *s,
-					       size_t len)
+static __attribute__((noinline)) void copy_few(unsigned char *d, const unsigned char *s, size_t len)
 {
 	store_pieces(d, load_few(s, len), len); /* all of it in pieces, the tail's last */
 }

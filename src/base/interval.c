@@ -89,8 +89,7 @@ int xtal_intervals_remove(struct xtal_intervals *set, uint64_t lo, uint64_t hi, 
 		if (set->items[i].hi != hi || set->items[i].value != value)
 			continue;
 		set->count--;
-		memmove(set->items + i, set->items + i + 1,
-			(set->count - i) * sizeof(*set->items));
+		memmove(set->items + i, set->items + i + 1, (set->count - i) * sizeof(*set->items));
 		update_max(set, i);
 		return 0;
 	}

@@ -29,7 +29,7 @@ enum xtal_status {
 #define XTAL_STATUS_COUNT 17
 
 /* A sentence for people; never NULL, also for numbers outside the enum. */
-const char *xtal_status_text(enum xtal_status status);
+const char *xtal_status_sentence(enum xtal_status status);
 
 /* A short name for logs and tables ("remote-access"); never NULL. */
 const char *xtal_status_word(enum xtal_status status);

@@ -52,8 +52,8 @@ const char *xtal_text_eid(struct xtal_eid eid, char *buf, size_t size)
 	if (xtal_eid_is_ipv4(eid)) {
 		uint32_t a = xtal_eid_ipv4(eid);
 
-		xtal_text_add(buf, size, &used, "%u.%u.%u.%u", a >> 24, a >> 16 & 255,
-			      a >> 8 & 255, a & 255);
+		xtal_text_add(buf, size, &used, "%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255,
+			      a & 255);
 		return buf;
 	}
 	put_big_endian(raw, eid.hi);

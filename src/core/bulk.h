@@ -25,6 +25,9 @@ int xtal_bulk_start(struct xtal_pending *p, const struct xtal_xlat *t,
 void xtal_bulk_get(struct xtal_bulk *b);
 void xtal_bulk_put(struct xtal_bulk *b);
 
+/* In a forked child: the copies of the parent are not ours. */
+void xtal_bulks_fork_child(void);
+
 /* Moves at most one fragment. Returns true when it moved one. */
 bool xtal_bulk_help(struct xtal_bulk *b, bool poller);
 /* The oldest bulk with fragments left that this pipeline may work on, with a reference. */

@@ -29,6 +29,17 @@ struct xtal_config {
 /* The settings in force; the first call reads them. Never changes afterwards. */
 XTAL_INTERNAL_API const struct xtal_config *xtal_config(void);
 
+/* The same as xtal_config()->inline_bytes, without a call: for the hot path. Valid once
+ * xtal_config() was called (every context does). */
+extern uint64_t xtal_config_inline_bytes;
+static inline uint64_t xtal_config_inline(void)
+{
+	return xtal_config_inline_bytes;
+}
+/* A front-end's own environment variable (CDMA_LOG_LEVEL), or NULL; ignored in setuid programs
+ * like all others. The string stays the environment's. */
+XTAL_INTERNAL_API const char *xtal_config_foreign(const char *name);
+
 /* The address that the configuration gives a small site EID. Errors: -ENOENT. */
 int xtal_config_site_eid(uint32_t small, struct xtal_eid *out);
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"

@@ -21,6 +21,10 @@ XTAL_INTERNAL_API const struct xtal_device *xtal_context_device(const struct xta
 XTAL_INTERNAL_API uint32_t xtal_context_tid(const struct xtal_context *ctx);
 /* True in a process that was forked after the context was opened: nothing works there. */
 XTAL_INTERNAL_API bool xtal_context_is_foreign(const struct xtal_context *ctx);
+/* pthread_atfork for a front-end, so that its own lock is whole in the child. Runs before the
+ * core's own preparation and after its own recovery. 0 or -errno. */
+XTAL_INTERNAL_API int xtal_context_at_fork(void (*prepare)(void), void (*parent)(void),
+					   void (*child)(void));
 
 /* Asynchronous events of a context. */
 enum xtal_async_type {

@@ -24,4 +24,10 @@ XTAL_INTERNAL_API const struct xtal_device *xtal_device_at(unsigned index);
  * configuration, others are returned as they are. */
 XTAL_INTERNAL_API struct xtal_eid xtal_device_resolve_eid(struct xtal_eid eid);
 
+/* A descriptor that stands for one use of a device in a foreign API: CLOEXEC, above 2, never
+ * readable or writable, inert. Errors: -EMFILE and the like. */
+XTAL_INTERNAL_API int xtal_device_open_fd(void);
+/* Closes a descriptor of xtal_device_open_fd(); negative ones are ignored. */
+XTAL_INTERNAL_API void xtal_device_close_fd(int fd);
+
 #endif

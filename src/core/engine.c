@@ -7,6 +7,7 @@
 
 #include "core/agent.h"
 #include "core/context_impl.h"
+#include "core/handle_impl.h"
 #include "core/lane.h"
 #include "core/log.h"
 #include "core/object.h"
@@ -23,7 +24,7 @@ static struct {
 	struct xtal_lock life; /* one start or stop at a time; held across thread starts */
 	struct xtal_lock lock; /* the list below */
 	struct xtal_list contexts;
-	uint32_t count;
+	uint32_t count; /* entered and not left */
 	bool atfork_done;
 	struct xtal_lock fds_lock;
 	bool *fds; /* by number: a child closes it */
@@ -36,10 +37,12 @@ static void before_fork(void)
 	xtal_lock(&engine.lock);
 	xtal_lock(&engine.fds_lock);
 	xtal_object_fork_lock();
+	xtal_handles_fork_lock();
 }
 
 static void after_fork_parent(void)
 {
+	xtal_handles_fork_unlock();
 	xtal_object_fork_unlock();
 	xtal_unlock(&engine.fds_lock);
 	xtal_unlock(&engine.lock);
@@ -72,17 +75,36 @@ static void after_fork_child(void)
 	after_fork_parent();
 }
 
-int xtal_engine_enter(struct xtal_context *ctx)
+/* Under engine.life. */
+static int setup_fork(void)
 {
-	static _Atomic uint32_t numbers;
 	int err = 0;
 
-	xtal_lock(&engine.life);
 	if (!engine.atfork_done) {
 		err = xtal_os_atfork(before_fork, after_fork_parent, after_fork_child);
 		engine.atfork_done = !err;
 		xtal_revoke_setup();
 	}
+	return err;
+}
+
+int xtal_engine_setup_fork(void)
+{
+	int err;
+
+	xtal_lock(&engine.life);
+	err = setup_fork();
+	xtal_unlock(&engine.life);
+	return err;
+}
+
+int xtal_engine_enter(struct xtal_context *ctx)
+{
+	static _Atomic uint32_t numbers;
+	int err;
+
+	xtal_lock(&engine.life);
+	err = setup_fork();
 	if (!err && !engine.count)
 		err = xtal_agent_start();
 	if (!err) {
@@ -97,13 +119,19 @@ int xtal_engine_enter(struct xtal_context *ctx)
 	return err;
 }
 
-void xtal_engine_leave(struct xtal_context *ctx)
+void xtal_engine_hide(struct xtal_context *ctx)
 {
 	xtal_lock(&engine.life);
 	xtal_lock(&engine.lock);
 	xtal_list_remove(&ctx->node);
-	engine.count--;
 	xtal_unlock(&engine.lock);
+	xtal_unlock(&engine.life);
+}
+
+void xtal_engine_leave(struct xtal_context *ctx)
+{
+	xtal_lock(&engine.life);
+	engine.count--;
 	/* Partner: xtal_engine_find() raises users under the lock. */
 	while (atomic_load_explicit(&ctx->users, memory_order_acquire))
 		xtal_os_sleep_ns(20000);

@@ -19,6 +19,26 @@
 #include "os/proc.h"
 #include "xtal.h"
 
+static void fail_if_broken(struct xtal_link *link)
+{
+	const char *text;
+	uint32_t status;
+
+	xtal_lock(&link->lock);
+	text = link->broken;
+	status = link->broken_status;
+	xtal_unlock(&link->lock);
+	if (text)
+		xtal_link_fail(link, status, "%s", text);
+}
+
+void xtal_link_fail_later(struct xtal_link *link, uint32_t status, const char *text)
+{
+	link->broken = text;
+	link->broken_status = status;
+	xtal_link_post(link);
+}
+
 static void link_task(struct xtal_task *task)
 {
 	struct xtal_link *link = xtal_container_of(task, struct xtal_link, task);
@@ -28,6 +48,7 @@ static void link_task(struct xtal_task *task)
 		xtal_connect_run(task);
 		break;
 	case XTAL_LINK_UP:
+		fail_if_broken(link);
 		xtal_connect_ask(link);
 		break;
 	case XTAL_LINK_DEAD:
@@ -251,7 +272,7 @@ static int resolve_self(struct xtal_link *link, const struct xtal_remote *remote
 /* Under the link's lock: the queue wants to hear of changes. */
 static void wait_for(struct xtal_link *link, struct xtal_queue *q)
 {
-	if (q->wait_link == link)
+	if (!q || q->wait_link == link)
 		return;
 	/* One place at a time: the caller has left the other list (xtal_link_unwait). */
 	atomic_fetch_add_explicit(&link->refs, 1, memory_order_relaxed);

@@ -97,6 +97,8 @@ struct xtal_link {
 	int doorbell; /* the target's agent */
 	int pid;      /* the target's, as we see it; 0: unknown */
 	bool cma, peer_ring, stopped, draining;
+	const char *broken; /* the agent is to end the link for this reason */
+	uint32_t broken_status;
 	char cma_text[160];
 	struct xtal_slot_table *table;
 	void *memory; /* board, then rings */
@@ -125,7 +127,8 @@ void xtal_link_post(struct xtal_link *link);
 /*
  * A grant for the access, with a reference. *ask: 0, or what an earlier call left there for
  * the same operation. Returns 0; -EINPROGRESS: asked, the queue is now in the link's list of
- * waiters and is kicked later; or a positive status (text tells why). Under the queue's lock.
+ * waiters and is kicked later (waiter NULL: ask again yourself); or a positive status (text
+ * tells why). Under the waiter's lock.
  */
 struct xtal_queue;
 int xtal_link_resolve(struct xtal_link *link, const struct xtal_remote *remote, uint64_t len,
@@ -145,6 +148,9 @@ void xtal_link_fail(struct xtal_link *link, uint32_t status, const char *format,
 
 /* Kicks all waiters. Under the link's lock. */
 void xtal_link_wake(struct xtal_link *link);
+/* The same soon, on the agent; the text is static. Under the link's lock. */
+void xtal_link_fail_later(struct xtal_link *link, uint32_t status, const char *text);
+
 /* Takes the queue out of the list of waiters. Under the queue's lock. */
 void xtal_link_unwait(struct xtal_link *link, struct xtal_queue *queue);
 

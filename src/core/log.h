@@ -22,6 +22,18 @@ XTAL_INTERNAL_API void xtal_log(enum xtal_log_level level, const char *tag, cons
 XTAL_INTERNAL_API void xtal_refuse(const char *tag, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* The same, logged at a level of its own: for refusals that are part of normal work, such as a
+ * full queue that the program polls next. */
+XTAL_INTERNAL_API void xtal_refuse_at(enum xtal_log_level level, const char *tag,
+				      const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* For the settings: where the log goes (NULL: as before), and the level of tags that have none
+ * of their own. */
+void xtal_log_start(const char *where, enum xtal_log_level level);
+/* The level's number, or -1. Any case. */
+XTAL_INTERNAL_API int xtal_log_parse_level(const char *text);
+
 /* Lowers or raises the level for one front-end's tag (CDMA_LOG_LEVEL). */
 XTAL_INTERNAL_API void xtal_log_set_level(const char *tag, enum xtal_log_level level);
 

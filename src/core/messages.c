@@ -29,15 +29,18 @@
 static uint32_t local_copy(struct xtal_link *link, struct xtal_pending *p, uint64_t offset,
 			   void *ring, uint64_t len, bool to_local)
 {
-	struct xtal_access access = { .addr = p->op.local + offset, .len = len };
-	struct xtal_found found;
-	void *local = (void *)(uintptr_t)access.addr;
+	uint64_t addr = p->op.local + offset;
+	void *local = (void *)(uintptr_t)addr;
 	int err;
 
 	if (!len)
 		return XTAL_OK;
-	if (xtal_registry_enter_local(&link->ctx->registry, link->ctx->number, &access,
-				      &link->lane.local, &found))
+	if (p->op.flags & XTAL_OP_OWN_PAYLOAD) {
+		memcpy(ring, local, len);
+		return XTAL_OK;
+	}
+	if (xtal_registry_enter_local(&link->ctx->registry, link->ctx->number, addr, len,
+				      &link->lane.local))
 		return XTAL_LOCAL_ACCESS;
 	err = to_local ? xtal_os_guarded_copy(local, ring, len) :
 			 xtal_os_guarded_copy(ring, local, len);
@@ -54,12 +57,11 @@ static void finish(struct xtal_link *link, struct xtal_pending *p, uint32_t stat
 
 	link->open_ops--;
 	atomic_store_explicit(&p->status, status, memory_order_relaxed);
-	/* Release: all of the operation's effects. After it p may be gone, unless q is mine. */
-	if (q != mine)
-		xtal_pipeline_hold(q);
+	/* Release: all of the operation's effects. p and q stay until we drop the link's lock:
+	 * whoever retires p takes that lock once (xtal_messages_retire). */
 	atomic_store_explicit(&p->done, true, memory_order_release);
 	if (q != mine)
-		xtal_pipeline_kick_held(q);
+		xtal_pipeline_kick(q);
 }
 
 static void ring_doorbell(struct xtal_link *link)
@@ -249,6 +251,12 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 	}
 	xtal_unlock(&link->lock);
 	return err;
+}
+
+void xtal_messages_retire(struct xtal_link *link)
+{
+	xtal_lock(&link->lock);
+	xtal_unlock(&link->lock);
 }
 
 void xtal_messages_sleep(struct xtal_link *link)

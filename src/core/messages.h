@@ -24,6 +24,9 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p);
  * ended are kicked. user: called by a program's polling thread. */
 void xtal_messages_poll(struct xtal_link *link, const struct xtal_queue *mine, bool user);
 
+/* Before a done operation is freed: waits until its finisher has left it. */
+void xtal_messages_retire(struct xtal_link *link);
+
 /* Nobody polls now: the agent is to be woken by answers. */
 void xtal_messages_sleep(struct xtal_link *link);
 

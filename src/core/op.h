@@ -27,6 +27,7 @@ struct xtal_remote {
 
 enum {
 	XTAL_OP_NOTIFY = 1, /* a write that stores notify_data at notify after its data */
+	XTAL_OP_OWN_PAYLOAD = 2, /* the core's own: local is the core's memory, not a segment */
 };
 
 struct xtal_op {

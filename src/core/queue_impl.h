@@ -13,6 +13,7 @@
 #include "core/lane.h"
 #include "core/op.h"
 #include "core/queue.h"
+#include "core/segment.h"
 #include "core/xlat.h"
 
 struct xtal_bulk;
@@ -40,6 +41,7 @@ struct xtal_pending {
 	_Atomic bool done;          /* release: everything of it is in place */
 	bool notify_sent;           /* the notify word travels with the message */
 	uint32_t peer_port, link_id;
+	uint32_t len;               /* for the completion */
 };
 
 enum xtal_kick_state { XTAL_KICK_IDLE, XTAL_KICK_QUEUED, XTAL_KICK_RUNNING, XTAL_KICK_AGAIN };
@@ -51,12 +53,14 @@ struct xtal_queue_counts {
 struct xtal_queue {
 	struct xtal_lock lock; /* posting and execution */
 	bool foreign;
-	bool ticking;          /* in the agent's list (engine-wide lock) */
+	_Atomic bool ticking;  /* in the agent's list */
 	uint32_t depth, id, pipeline;
 	uint64_t accepted;
 	struct xtal_pending *first, **last; /* in flight and waiting, oldest first */
 	struct xtal_pending *start;         /* first one in state NEW */
 	struct xtal_pending *spare;
+	uint32_t inflight;                  /* begun and not retired */
+	const struct xtal_link *flight_link;/* all of them are messages on it; else NULL */
 	struct xtal_context *ctx;
 	uint64_t timeout_ns;
 	_Atomic bool busy;                  /* first != NULL: a hint for pollers */
@@ -72,6 +76,14 @@ struct xtal_queue {
 	struct xtal_queue *run_next;        /* pipeline: under its lock */
 	enum xtal_kick_state kick;
 };
+
+/* What the target must grant for an operation. */
+static inline uint32_t xtal_op_rights(uint8_t opcode)
+{
+	if (opcode == XTAL_OP_WRITE)
+		return XTAL_RIGHT_WRITE;
+	return opcode == XTAL_OP_READ ? XTAL_RIGHT_READ : XTAL_RIGHT_ATOMIC;
+}
 
 /* Single writer (the queue's lock), read by anybody. */
 static inline void xtal_bump(_Atomic uint64_t *counter, uint64_t n)

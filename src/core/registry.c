@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "core/config.h"
+#include "base/status.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
 #include "core/log.h"
@@ -310,7 +311,7 @@ static int find(struct xtal_registry *r, const struct xtal_access *access, struc
 	out->slot = seg->slot;
 	out->word = atomic_load_explicit(&r->table->word[seg->slot], memory_order_relaxed);
 	out->why = "";
-	*segp = seg;
+	out->segment = *segp = seg;
 	return 0;
 }
 
@@ -347,6 +348,23 @@ int xtal_registry_enter(struct xtal_registry *r, uint32_t context_number,
 	return status;
 }
 
+int xtal_registry_enter_local(struct xtal_registry *r, uint32_t context_number, uint64_t addr,
+			      uint64_t len, _Atomic uint64_t *word)
+{
+	struct xtal_segment *seg = NULL;
+
+	xtal_lock(&r->lock);
+	if (len && addr + len > addr)
+		seg = xtal_intervals_covering(&r->by_addr, addr, addr + len, any, NULL);
+	if (seg) {
+		atomic_store_explicit(&seg->granted, 1, memory_order_relaxed);
+		atomic_store_explicit(word, xtal_lane_id(context_number, seg->slot),
+				      memory_order_relaxed);
+	}
+	xtal_unlock(&r->lock);
+	return seg ? 0 : XTAL_LOCAL_ACCESS;
+}
+
 int xtal_registry_local(struct xtal_registry *r, uint64_t addr, uint64_t len,
 			struct xtal_found *out)
 {
@@ -364,4 +382,27 @@ int xtal_registry_local(struct xtal_registry *r, uint64_t addr, uint64_t len,
 	}
 	xtal_unlock(&r->lock);
 	return seg ? 0 : XTAL_LOCAL_ACCESS;
+}
+
+uint32_t xtal_registry_move(struct xtal_registry *r, const struct xtal_object *object,
+			    const struct xtal_segment *skip, bool moving)
+{
+	uint32_t n = 0;
+
+	xtal_lock(&r->lock);
+	for (uint32_t i = 0; i < r->slots; i++) {
+		struct xtal_segment *seg = r->by_slot[i];
+		_Atomic uint64_t *word = &r->table->word[i];
+		uint64_t now = atomic_load_explicit(word, memory_order_relaxed);
+
+		if (!seg || seg == skip || seg->backing.object != object ||
+		    (now & 3) != (moving ? XTAL_SEG_LIVE : XTAL_SEG_MOVING))
+			continue;
+		atomic_store_explicit(word, xtal_slot_next(now, moving ? XTAL_SEG_MOVING :
+									 XTAL_SEG_LIVE),
+				      memory_order_seq_cst);
+		n++;
+	}
+	xtal_unlock(&r->lock);
+	return n;
 }

@@ -55,7 +55,8 @@ struct xtal_found {
 	uint64_t lo, hi;
 	uint32_t slot;
 	uint64_t word;
-	const char *why; /* on refusal: static text */
+	struct xtal_segment *segment; /* valid while it is announced */
+	const char *why;              /* on refusal: static text */
 };
 int xtal_registry_resolve(struct xtal_registry *r, const struct xtal_access *access,
 			  struct xtal_found *out);
@@ -64,8 +65,17 @@ int xtal_registry_enter(struct xtal_registry *r, uint32_t context_number,
 			const struct xtal_access *access, _Atomic uint64_t *word,
 			struct xtal_found *out);
 
-/* Any segment that covers the range, for local use. 0 or XTAL_LOCAL_ACCESS. */
+/* Any segment that covers the range, for local use; announced in *word. 0 or
+ * XTAL_LOCAL_ACCESS. Token and rights are not looked at. */
+int xtal_registry_enter_local(struct xtal_registry *r, uint32_t context_number, uint64_t addr,
+			      uint64_t len, _Atomic uint64_t *word);
+/* The same without announcing: the user looks at the slot's word himself. */
 int xtal_registry_local(struct xtal_registry *r, uint64_t addr, uint64_t len,
 			struct xtal_found *out);
+
+/* Sets all live segments of the context that lie in the object, but skip, to moving (or
+ * back to live), each with a new generation. Returns how many. */
+uint32_t xtal_registry_move(struct xtal_registry *r, const struct xtal_object *object,
+			    const struct xtal_segment *skip, bool moving);
 
 #endif

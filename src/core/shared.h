@@ -42,7 +42,7 @@ struct xtal_board {
 /* The link's memory object: the board, then the message rings. */
 static inline size_t xtal_board_bytes(void)
 {
-	return sizeof(struct xtal_board);
+	return (sizeof(struct xtal_board) + 255) & ~(size_t)255; /* the rings are aligned */
 }
 
 static inline uint64_t xtal_slot_next(uint64_t word, enum xtal_segment_state state)

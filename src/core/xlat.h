@@ -53,7 +53,7 @@ struct xtal_local {
 };
 
 #define XTAL_XLAT_MIN 4u
-#define XTAL_XLAT_MAX 1024u
+#define XTAL_XLAT_MAX 4096u
 #define XTAL_LOCALS 8u
 
 struct xtal_xlats {

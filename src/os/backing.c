@@ -38,10 +38,10 @@ struct query {
 	__u64 name_addr, build_id_addr;
 };
 
-#define QUERY_IOCTL _IOWR('f', 17, struct query)
+#define QUERY_IOCTL    _IOWR('f', 17, struct query)
 #define QUERY_READABLE 0x01u
 #define QUERY_WRITABLE 0x02u
-#define QUERY_SHARED 0x08u
+#define QUERY_SHARED   0x08u
 
 /*
  * The fd of /proc/self/maps with the pid it belongs to, pid << 32 | fd; 0: none. It shows the
@@ -94,8 +94,8 @@ static int renew_maps(uint64_t old, uint64_t *out)
 		return fd;
 	fresh = (uint64_t)(uint32_t)xtal_os_pid() << 32 | (uint32_t)fd;
 	/* Acquire, release: partners are this exchange and the load of other threads. */
-	if (atomic_compare_exchange_strong_explicit(&cached_maps, &old, fresh,
-						    memory_order_acq_rel, memory_order_acquire)) {
+	if (atomic_compare_exchange_strong_explicit(&cached_maps, &old, fresh, memory_order_acq_rel,
+						    memory_order_acquire)) {
 		if (old && old >> 32 != fresh >> 32)
 			close_inherited(fd_of(old));
 		*out = fresh;

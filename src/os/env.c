@@ -88,8 +88,8 @@ static int take_value(void *arg, const char *section, const char *key, const cha
 }
 
 int xtal_os_read_ini(const char *path,
-		     void (*each)(const char *section, const char *key, const char *value,
-				  int line, void *arg),
+		     void (*each)(const char *section, const char *key, const char *value, int line,
+				  void *arg),
 		     void *arg)
 {
 	/* O_NONBLOCK: a fifo must not stop us; regular files do not care. */

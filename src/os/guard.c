@@ -18,9 +18,9 @@
 #include "os/proc.h"
 #include "os/vm.h"
 
-#define MAX_PIECE ((size_t)1 << 30) /* below the kernel's limit of a call, 2 GiB - 1 page */
+#define MAX_PIECE  ((size_t)1 << 30) /* below the kernel's limit of a call, 2 GiB - 1 page */
 #define PIPE_PIECE ((size_t)64 << 10)
-#define MAX_IOV 8 /* what the kernel takes without allocating */
+#define MAX_IOV    8 /* what the kernel takes without allocating */
 
 _Static_assert(sizeof(struct xtal_os_iov) == sizeof(struct iovec) &&
 		       offsetof(struct xtal_os_iov, base) == offsetof(struct iovec, iov_base) &&
@@ -145,8 +145,8 @@ int xtal_os_probe_write(void *addr)
 	/* Adds 0; wakes waiters of the word only if it was the unlikely -2048, and that is
 	 * allowed (futexes wake spuriously). */
 	unsigned add_zero = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, -2048 & 0xfff);
-	long ret = syscall(SYS_futex, &private_word, FUTEX_WAKE_OP_PRIVATE, 0, 0ul, target,
-			   add_zero);
+	long ret =
+		syscall(SYS_futex, &private_word, FUTEX_WAKE_OP_PRIVATE, 0, 0ul, target, add_zero);
 
 	return ret < 0 ? -errno : 0;
 }

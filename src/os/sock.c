@@ -4,6 +4,7 @@
 #include "os/sock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -197,4 +198,17 @@ int xtal_os_peer_cred(int fd, struct xtal_os_cred *out)
 void xtal_os_close(int fd)
 {
 	close(fd);
+}
+
+int xtal_os_above_stdio(int fd)
+{
+	int up;
+
+	if (fd > 2 || fd < 0)
+		return fd;
+	up = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (up < 0)
+		up = -errno;
+	close(fd);
+	return up;
 }

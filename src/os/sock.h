@@ -39,5 +39,7 @@ struct xtal_os_cred {
 int xtal_os_peer_cred(int fd, struct xtal_os_cred *out);
 
 void xtal_os_close(int fd);
+/* Moves fd (consumed) above 2, where no standard stream can be; the new one or -errno. */
+int xtal_os_above_stdio(int fd);
 
 #endif

@@ -33,10 +33,10 @@
 #define STACK_SIZE ((size_t)256 << 10)
 #endif
 
-#define NS_PER_S 1000000000u
-#define NS_PER_MS 1000000u
+#define NS_PER_S   1000000000u
+#define NS_PER_MS  1000000u
 #define MAX_EVENTS 64
-#define NAME_SIZE 16 /* with the terminating zero: the kernel's limit */
+#define NAME_SIZE  16 /* with the terminating zero: the kernel's limit */
 
 struct start {
 	char name[NAME_SIZE];

@@ -164,8 +164,7 @@ int xtal_os_map(int fd, uint64_t off, size_t len, bool writable, void **out)
 int xtal_os_map_private(size_t len, void **out)
 {
 	void *p = NULL;
-	int ret = map_at(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0,
-			 &p);
+	int ret = map_at(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0, &p);
 
 	if (ret == 0)
 		ret = keep_from_children(p, len);

@@ -47,7 +47,7 @@ struct xtal_atomic {
 
 /*
  * Common to put and get: [addr, addr+len) lies in the granted range; the local memory is
- * ours to touch; iov belongs to this executor alone. Thread safe. They do not block, but for
+ * ours to touch; iov belongs to this executor alone and was prepared for the same range. Thread safe. They do not block, but for
  * page faults. Errors:
  *   -EFAULT  the local or the remote memory is not (all) there; a prefix may have moved
  *   -ESRCH   the owner's process is gone
@@ -55,6 +55,9 @@ struct xtal_atomic {
  *   -EPERM, -ENOSYS  the kernel refuses
  */
 struct xtal_path_ops {
+	/* Writes down what put or get (or, with tail, put_tail) of this range will touch, for the
+	 * owner to see. Before the announcement: the owner may then shorten it. */
+	void (*prepare)(struct xtal_shared_iov *iov, uint64_t addr, size_t len, bool tail);
 	/* Local bytes to the peer; all but the last word. */
 	int (*put_body)(const struct xtal_reach *reach, struct xtal_shared_iov *iov, uint64_t addr,
 			const void *src, size_t len);

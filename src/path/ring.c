@@ -373,6 +373,36 @@ int xtal_ring_cancel(struct xtal_ring_end *end, uint64_t position)
 	return state == STATE_CLAIMED || state == STATE_DONE ? -EALREADY : -EPROTO;
 }
 
+unsigned xtal_ring_cancel_all(struct xtal_ring_end *end)
+{
+	struct xtal_ring_half *out = &end->out;
+	uint64_t position;
+	unsigned claimed = 0;
+
+	if (refresh_head(end))
+		return 0;
+	position = out->peer;
+	while (position != out->position) {
+		struct frame *f = frame_at(out, end->capacity, position);
+		uint64_t length = atomic_load_explicit(&f->length, memory_order_relaxed);
+		uint64_t size = end->capacity - (position & (end->capacity - 1));
+
+		if (atomic_load_explicit(&f->state, memory_order_acquire) != STATE_SKIP) {
+			/* The peer may have overwritten what we wrote: then only it is harmed. */
+			if (length > xtal_ring_max_payload(end->capacity))
+				return claimed;
+			size = frame_size(length);
+			if (xtal_ring_cancel(end, position) == -EALREADY)
+				claimed += atomic_load_explicit(&f->state, memory_order_acquire) ==
+					   STATE_CLAIMED;
+		}
+		if (size > out->position - position)
+			return claimed;
+		position += size;
+	}
+	return claimed;
+}
+
 int xtal_ring_consumed(struct xtal_ring_end *end, uint64_t *position)
 {
 	int err = refresh_head(end);

@@ -112,6 +112,12 @@ bool xtal_ring_release(struct xtal_ring_end *end);
  */
 int xtal_ring_cancel(struct xtal_ring_end *end, uint64_t position);
 
+/*
+ * Takes back all published frames that the peer has not claimed. Returns how many it has
+ * claimed and not yet consumed (0 or 1 with an honest peer).
+ */
+unsigned xtal_ring_cancel_all(struct xtal_ring_end *end);
+
 /* Frames before this position have been consumed (or were cancelled). Errors: -EPROTO. */
 int xtal_ring_consumed(struct xtal_ring_end *end, uint64_t *position);
 

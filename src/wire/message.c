@@ -161,7 +161,9 @@ static const char *check_no_atomic(const struct xtal_msg *m)
 
 static const char *check_no_compare(const struct xtal_msg *m)
 {
-	return (m->compare[0] | m->compare[1]) != 0 ? "compare value in a frame that has none" : NULL;
+	if ((m->compare[0] | m->compare[1]) != 0)
+		return "compare value in a frame that has none";
+	return NULL;
 }
 
 static const char *check_notify(const struct xtal_msg *m)

@@ -279,6 +279,10 @@ static int receive_response(struct xtal_requester *r, const struct xtal_msg *m, 
 		*why = "response is out of order";
 		return -EPROTO;
 	}
+	if (xtal_seq_after(m->ack, r->seq - 1)) {
+		*why = "response to a frame that was never sent";
+		return -EPROTO;
+	}
 	s = slot_answered(r, m, &index, why);
 	if (!s)
 		return -EPROTO;

@@ -32,7 +32,7 @@ struct xtal_request {
 	uint64_t operand[2], compare[2];
 	struct xtal_msg_notify notify;
 	uint64_t deadline; /* own clock, or XTAL_NO_DEADLINE */
-	uint64_t limit;	   /* progress of the link moves the deadline to this much later; 0: fixed */
+	uint64_t limit;	   /* progress of the link moves the deadline to this much later; 0: no */
 };
 
 enum xtal_slot_state {

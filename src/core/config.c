@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading the settings: environment first, then ini files, then defaults; see config.h. */
+#include "core/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/export.h"
+#include "base/lock.h"
+#include "base/text.h"
+#include "core/log.h"
+#include "os/env.h"
+#include "os/proc.h"
+#include "xtal.h"
+
+#define VALUE_SIZE 160
+#define MAX_SITE_EIDS 64
+
+enum kind { KIND_FLAG, KIND_SIZE, KIND_PATHS, KIND_PEERS, KIND_TEXT };
+
+struct setting {
+	const char *name; /* in the ini file: lower case without XTAL_ */
+	enum kind kind;
+	uint64_t fallback, min, max;
+	const char *description;
+	char value[VALUE_SIZE];
+	char origin[VALUE_SIZE];
+	uint64_t number;
+};
+
+enum index {
+	PATHS, STRICT, PIPELINES, TIMEOUT_MS, INLINE_BYTES, FRAGMENT_BYTES, SPIN_US, RING_BYTES,
+	REVOKE_MS, PEERS, LOG, LOG_LEVEL, CONFIG, COUNTER_START, COUNT
+};
+
+static struct setting settings[COUNT] = {
+	[PATHS] = { "XTAL_PATHS", KIND_PATHS, 0, 0, 0,
+		    "paths that may be used: any of self,map,cma,ring" },
+	[STRICT] = { "XTAL_STRICT", KIND_FLAG, 0, 0, 1,
+		     "1: refuse what the hardware refuses (for people who port)" },
+	[PIPELINES] = { "XTAL_PIPELINES", KIND_SIZE, 0, 1, 8,
+			"engines that share long copies, 1..8 (default: processors, at most 8)" },
+	[TIMEOUT_MS] = { "XTAL_TIMEOUT_MS", KIND_SIZE, 8000, 10, 3600000,
+			 "how long a peer may make no progress, ms, 10..3600000" },
+	[INLINE_BYTES] = { "XTAL_INLINE_BYTES", KIND_SIZE, 131072, 0, 16777216,
+			   "operations up to this size run on the caller's thread, 0..16m" },
+	[FRAGMENT_BYTES] = { "XTAL_FRAGMENT_BYTES", KIND_SIZE, 131072, 16384, 67108864,
+			     "pieces into which longer operations are cut, 16k..64m" },
+	[SPIN_US] = { "XTAL_SPIN_US", KIND_SIZE, 20, 0, 1000,
+		      "how long the agent looks for more messages before it sleeps, us, 0..1000" },
+	[RING_BYTES] = { "XTAL_RING_BYTES", KIND_SIZE, 262144, 4096, 16777216,
+			 "capacity of each message ring, a power of two, 4k..16m" },
+	[REVOKE_MS] = { "XTAL_REVOKE_MS", KIND_SIZE, 50, 0, 60000,
+			"patience of unregister with a stopped peer, ms, 0..60000" },
+	[PEERS] = { "XTAL_PEERS", KIND_PEERS, 0, 0, 1,
+		    "whom to serve: same (our own user) or any (others over ring only)" },
+	[LOG] = { "XTAL_LOG", KIND_TEXT, 0, 0, 0, "where the log goes: syslog, stderr or a file" },
+	[LOG_LEVEL] = { "XTAL_LOG_LEVEL", KIND_TEXT, 0, 0, 0,
+			"what is logged: fatal, error, warning, info or debug" },
+	[CONFIG] = { "XTAL_CONFIG", KIND_TEXT, 0, 0, 0,
+		     "ini file to read instead of ~/.config/xtal.ini and /etc/xtal.ini" },
+	[COUNTER_START] = { "XTAL_COUNTER_START", KIND_SIZE, 0, 0, UINT64_MAX,
+			    "for tests: first value of the ring counters" },
+};
+
+struct site_eid {
+	uint32_t small;
+	struct xtal_eid eid;
+};
+
+static struct {
+	struct xtal_lock lock;
+	_Atomic bool ready;
+	struct xtal_config config;
+	struct site_eid sites[MAX_SITE_EIDS];
+	unsigned site_count;
+} state;
+
+uint64_t xtal_config_inline_bytes = 131072;
+
+/* Sets one by its environment name, unless something stronger did already. */
+static void set(const char *name, const char *value, const char *origin)
+{
+	const char *nearest = "";
+	unsigned best = UINT32_MAX;
+
+	for (unsigned i = 0; i < COUNT; i++) {
+		struct setting *s = &settings[i];
+		unsigned distance = xtal_text_distance(name, s->name);
+
+		if (distance < best) {
+			best = distance;
+			nearest = s->name;
+		}
+		if (strcmp(name, s->name) != 0)
+			continue;
+		if (!s->origin[0]) {
+			snprintf(s->value, sizeof(s->value), "%s", value);
+			snprintf(s->origin, sizeof(s->origin), "%s", origin);
+		}
+		return;
+	}
+	xtal_log(XTAL_LOG_WARNING, "xtal", "%s from %s is not a setting; did you mean %s?", name,
+		 origin, nearest);
+}
+
+static void from_env(const char *name, const char *value, void *arg)
+{
+	(void)arg;
+	set(name, value, "environment");
+}
+
+/* [eids] 2 = 127.0.0.1 */
+static void add_site(const char *key, const char *value, const char *path, int line)
+{
+	struct site_eid *s = &state.sites[state.site_count];
+	uint64_t small;
+
+	if (state.site_count == MAX_SITE_EIDS || xtal_parse_size(key, UINT32_MAX, &small) ||
+	    xtal_parse_eid(value, &s->eid)) {
+		xtal_log(XTAL_LOG_WARNING, "xtal", "%s line %d: '%s = %s' is not 'small number = "
+			 "address' (at most %d lines)", path, line, key, value, MAX_SITE_EIDS);
+		return;
+	}
+	s->small = (uint32_t)small;
+	state.site_count++;
+}
+
+static void from_ini(const char *section, const char *key, const char *value, int line, void *arg)
+{
+	const char *path = arg;
+	char name[64];
+	size_t i;
+
+	if (strcmp(section, "eids") == 0) {
+		add_site(key, value, path, line);
+		return;
+	}
+	snprintf(name, sizeof(name), "XTAL_%s", key);
+	for (i = 5; name[i]; i++)
+		if (name[i] >= 'a' && name[i] <= 'z')
+			name[i] = (char)(name[i] - 'a' + 'A');
+	set(name, value, path);
+}
+
+static void read_file(const char *path, bool must)
+{
+	int err = xtal_os_read_ini(path, from_ini, (void *)(uintptr_t)path);
+
+	if (err > 0)
+		xtal_log(XTAL_LOG_WARNING, "xtal", "%s line %d cannot be understood", path, err);
+	else if (err && (must || err != -ENOENT))
+		xtal_log(XTAL_LOG_WARNING, "xtal", "%s cannot be read: %s", path, strerror(-err));
+}
+
+static void read_files(void)
+{
+	static char home_file[512];
+	const char *home = xtal_os_getenv("HOME");
+
+	if (settings[CONFIG].value[0]) {
+		read_file(settings[CONFIG].value, true);
+		return;
+	}
+	if (home) {
+		snprintf(home_file, sizeof(home_file), "%s/.config/xtal.ini", home);
+		read_file(home_file, false);
+	}
+	read_file("/etc/xtal.ini", false);
+}
+
+static void bad_value(struct setting *s)
+{
+	xtal_log(XTAL_LOG_WARNING, "xtal", "%s=%s (%s) is not valid and ignored: %s", s->name,
+		 s->value, s->origin, s->description);
+	s->origin[0] = 0;
+}
+
+static uint32_t parse_paths(struct setting *s)
+{
+	char copy[VALUE_SIZE], *rest = copy, *word;
+	uint32_t mask = 0;
+
+	snprintf(copy, sizeof(copy), "%s", s->value);
+	while ((word = strsep(&rest, ", "))) {
+		unsigned k;
+
+		for (k = XTAL_PATH_SELF; k <= XTAL_PATH_RING; k++)
+			if (strcmp(word, xtal_path_name(k)) == 0)
+				break;
+		if (k <= XTAL_PATH_RING) {
+			mask |= 1u << k;
+		} else if (*word) {
+			bad_value(s);
+			return 0;
+		}
+	}
+	if (!mask)
+		bad_value(s);
+	return mask;
+}
+
+static void resolve(struct setting *s)
+{
+	int err = 0;
+
+	s->number = s->fallback;
+	if (s->origin[0]) {
+		switch (s->kind) {
+		case KIND_FLAG:
+		case KIND_SIZE:
+			err = xtal_parse_size(s->value, s->max, &s->number);
+			break;
+		case KIND_PATHS:
+			s->number = parse_paths(s);
+			break;
+		case KIND_PEERS:
+			s->number = strcmp(s->value, "any") == 0;
+			err = !s->number && strcmp(s->value, "same") != 0;
+			break;
+		case KIND_TEXT:
+			break;
+		}
+		if (err || s->number < s->min) {
+			bad_value(s);
+			s->number = s->fallback;
+		}
+	}
+	if (s->origin[0])
+		return;
+	snprintf(s->origin, sizeof(s->origin), "default");
+	switch (s->kind) {
+	case KIND_FLAG:
+	case KIND_SIZE:
+		snprintf(s->value, sizeof(s->value), "%llu", (unsigned long long)s->number);
+		break;
+	case KIND_PATHS:
+		s->number = 1u << XTAL_PATH_SELF | 1u << XTAL_PATH_MAP | 1u << XTAL_PATH_CMA |
+			    1u << XTAL_PATH_RING;
+		snprintf(s->value, sizeof(s->value), "self,map,cma,ring");
+		break;
+	case KIND_PEERS:
+		snprintf(s->value, sizeof(s->value), "same");
+		break;
+	case KIND_TEXT:
+		snprintf(s->value, sizeof(s->value), "%s",
+			 s == &settings[LOG] ? "syslog" : s == &settings[LOG_LEVEL] ? "warning" : "");
+		break;
+	}
+}
+
+static void start_log(void)
+{
+	int level = xtal_log_parse_level(settings[LOG_LEVEL].value);
+
+	if (settings[LOG_LEVEL].origin[0] && level < 0)
+		bad_value(&settings[LOG_LEVEL]);
+	xtal_log_start(settings[LOG].origin[0] ? settings[LOG].value : "syslog",
+		       level < 0 ? XTAL_LOG_WARNING : (enum xtal_log_level)level);
+}
+
+static void load(void)
+{
+	struct xtal_config *c = &state.config;
+	unsigned cpus = xtal_os_cpus();
+
+	settings[PIPELINES].fallback = cpus < 8 ? cpus : 8;
+	/* The log first: it carries the words about all the others. */
+	xtal_log_start(xtal_os_getenv("XTAL_LOG"), XTAL_LOG_WARNING);
+	xtal_os_each_env("XTAL_", from_env, NULL);
+	read_files();
+	start_log();
+	for (unsigned i = 0; i < COUNT; i++)
+		resolve(&settings[i]);
+	c->paths = (uint32_t)settings[PATHS].number;
+	c->strict = settings[STRICT].number;
+	c->pipelines = (uint32_t)settings[PIPELINES].number;
+	c->timeout_ms = (uint32_t)settings[TIMEOUT_MS].number;
+	c->inline_bytes = settings[INLINE_BYTES].number;
+	c->fragment_bytes = settings[FRAGMENT_BYTES].number;
+	c->spin_us = (uint32_t)settings[SPIN_US].number;
+	c->revoke_ms = (uint32_t)settings[REVOKE_MS].number;
+	c->any_uid = settings[PEERS].number;
+	c->counter_start = settings[COUNTER_START].number;
+	for (c->ring_bytes = 4096; c->ring_bytes < settings[RING_BYTES].number;)
+		c->ring_bytes *= 2;
+	xtal_config_inline_bytes = c->inline_bytes;
+}
+
+const struct xtal_config *xtal_config(void)
+{
+	if (xtal_unlikely(!atomic_load_explicit(&state.ready, memory_order_acquire))) {
+		xtal_lock(&state.lock);
+		if (!atomic_load_explicit(&state.ready, memory_order_relaxed)) {
+			load();
+			atomic_store_explicit(&state.ready, true, memory_order_release);
+		}
+		xtal_unlock(&state.lock);
+	}
+	return &state.config;
+}
+
+const char *xtal_config_foreign(const char *name)
+{
+	return xtal_os_getenv(name);
+}
+
+int xtal_config_site_eid(uint32_t small, struct xtal_eid *out)
+{
+	xtal_config();
+	for (unsigned i = 0; i < state.site_count; i++) {
+		if (state.sites[i].small == small) {
+			*out = state.sites[i].eid;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+int xtal_setting_at(unsigned index, struct xtal_setting *out)
+{
+	xtal_config();
+	if (!out)
+		return -EINVAL;
+	if (index >= COUNT)
+		return -ENOENT;
+	*out = (struct xtal_setting){ .name = settings[index].name,
+				      .value = settings[index].value,
+				      .origin = settings[index].origin,
+				      .description = settings[index].description };
+	return 0;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* Contexts: opening (a random port that the kernel arbitrates), closing, async events. */
+#include "core/context.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/context_impl.h"
+#include "core/engine.h"
+#include "core/link.h"
+#include "core/log.h"
+#include "core/server.h"
+#include "os/proc.h"
+#include "os/sock.h"
+#include "os/thread.h"
+
+#define PORT_TRIES 200
+
+const char *xtal_context_name(struct xtal_eid eid, uint16_t port, char *buf, size_t size)
+{
+	snprintf(buf, size, "xtal/%016llx%016llx/%u", (unsigned long long)eid.hi,
+		 (unsigned long long)eid.lo, port);
+	return buf;
+}
+
+/* Draws ports until one is free. Errors: -EADDRINUSE, -errno. */
+static int take_port(struct xtal_context *ctx)
+{
+	char name[64];
+	int err = -EADDRINUSE;
+
+	for (unsigned i = 0; i < PORT_TRIES && err == -EADDRINUSE; i++) {
+		uint16_t draw;
+
+		err = xtal_os_random(&draw, sizeof(draw));
+		if (err)
+			return err;
+		ctx->port = (uint16_t)(draw % 0xfffe + 1);
+		xtal_context_name(ctx->dev->eid, ctx->port, name, sizeof(name));
+		err = xtal_os_listen(name, &ctx->listener.fd);
+	}
+	return err;
+}
+
+struct open_call {
+	struct xtal_context *ctx;
+	int err;
+};
+
+static void open_on_agent(void *arg)
+{
+	struct open_call *c = arg;
+
+	c->err = xtal_server_open(c->ctx);
+}
+
+static void close_on_agent(void *arg)
+{
+	xtal_server_close(arg);
+}
+
+int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
+{
+	struct xtal_context *ctx = calloc(1, sizeof(*ctx));
+	struct open_call call = { .ctx = ctx };
+	uint64_t probe;
+	int err;
+
+	if (!ctx)
+		return -ENOMEM;
+	ctx->dev = dev;
+	ctx->listener.fd = ctx->async_fd = -1;
+	xtal_list_init(&ctx->sessions);
+	xtal_list_init(&ctx->links);
+	xtal_list_init(&ctx->queues);
+	err = xtal_os_random(&ctx->incarnation, sizeof(ctx->incarnation));
+	if (!err)
+		err = xtal_os_random(&probe, sizeof(probe));
+	if (err)
+		goto free_ctx;
+	atomic_init(&ctx->probe_word, probe);
+	err = xtal_os_event_create(&ctx->async_fd);
+	if (err)
+		goto free_ctx;
+	err = xtal_registry_init(&ctx->registry);
+	if (err)
+		goto close_async;
+	err = take_port(ctx);
+	if (err)
+		goto fini_registry;
+	xtal_engine_track_fd(ctx->listener.fd);
+	err = xtal_engine_enter(ctx);
+	if (err)
+		goto close_listener;
+	xtal_agent_call(open_on_agent, &call);
+	err = call.err;
+	if (err)
+		goto leave;
+	xtal_log(XTAL_LOG_DEBUG, "xtal", "context on %s has port %u", dev->name, ctx->port);
+	*out = ctx;
+	return 0;
+leave:
+	xtal_engine_hide(ctx);
+	xtal_engine_leave(ctx);
+close_listener:
+	xtal_engine_close_fd(ctx->listener.fd);
+fini_registry:
+	xtal_registry_fini(&ctx->registry);
+close_async:
+	xtal_os_close(ctx->async_fd);
+free_ctx:
+	free(ctx);
+	xtal_refuse("xtal", "context on %s: %s", dev->name, strerror(-err));
+	return err;
+}
+
+int xtal_context_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+	int err = xtal_engine_setup_fork();
+
+	/* Registered after the core's: prepare runs before it, parent and child after it. */
+	return err ? err : xtal_os_atfork(prepare, parent, child);
+}
+
+static void lose_self(struct xtal_context *other, void *arg)
+{
+	xtal_links_close(other, arg);
+}
+
+int xtal_context_close(struct xtal_context **ctxp)
+{
+	struct xtal_context *ctx = *ctxp;
+	uint32_t segments, queues;
+
+	if (ctx->foreign) {
+		*ctxp = NULL; /* the parent's: its threads may have been inside, so it stays */
+		return 0;
+	}
+	xtal_lock(&ctx->registry.lock);
+	segments = ctx->registry.count;
+	xtal_unlock(&ctx->registry.lock);
+	xtal_lock(&ctx->queues_lock);
+	queues = ctx->queue_count;
+	xtal_unlock(&ctx->queues_lock);
+	if (segments || queues) {
+		xtal_refuse("xtal", "context with port %u: %u queues and %u segments still exist",
+			    ctx->port, queues, segments);
+		return -EBUSY;
+	}
+	*ctxp = NULL;
+	xtal_engine_hide(ctx);
+	xtal_agent_call(close_on_agent, ctx);
+	xtal_engine_each(lose_self, ctx);
+	xtal_links_close(ctx, NULL);
+	xtal_engine_leave(ctx);
+	xtal_registry_fini(&ctx->registry);
+	xtal_os_close(ctx->async_fd);
+	free(ctx);
+	return 0;
+}
+
+const struct xtal_device *xtal_context_device(const struct xtal_context *ctx)
+{
+	return ctx->dev;
+}
+
+uint32_t xtal_context_tid(const struct xtal_context *ctx)
+{
+	return xtal_incarnation_bits(ctx->incarnation) << 16 | ctx->port;
+}
+
+bool xtal_context_is_foreign(const struct xtal_context *ctx)
+{
+	return ctx->foreign;
+}
+
+int xtal_context_async_fd(const struct xtal_context *ctx)
+{
+	return ctx->async_fd;
+}
+
+void xtal_context_raise(struct xtal_context *ctx, enum xtal_async_type type, uint32_t object_id)
+{
+	const uint32_t room = XTAL_ARRAY_SIZE(ctx->async_events);
+
+	xtal_lock(&ctx->async_lock);
+	if (ctx->async_tail - ctx->async_head < room)
+		ctx->async_events[ctx->async_tail++ % room] =
+			(struct xtal_async_event){ .type = type, .object_id = object_id };
+	xtal_unlock(&ctx->async_lock);
+	xtal_os_event_signal(ctx->async_fd);
+}
+
+/* True: taken. Keeps the fd readable while more wait. */
+static bool take_event(struct xtal_context *ctx, struct xtal_async_event *out)
+{
+	bool got;
+
+	xtal_lock(&ctx->async_lock);
+	got = ctx->async_head != ctx->async_tail;
+	if (got)
+		*out = ctx->async_events[ctx->async_head++ % XTAL_ARRAY_SIZE(ctx->async_events)];
+	if (ctx->async_head == ctx->async_tail)
+		xtal_os_event_clear(ctx->async_fd);
+	xtal_unlock(&ctx->async_lock);
+	return got;
+}
+
+int xtal_context_wait_async(struct xtal_context *ctx, int timeout_ms, struct xtal_async_event *out)
+{
+	uint64_t deadline = timeout_ms ? xtal_os_now() + (uint64_t)timeout_ms * 1000000 : 0;
+	int n;
+
+	if (ctx->foreign)
+		return -ECHILD;
+	for (;;) {
+		if (take_event(ctx, out))
+			return 1;
+		n = xtal_os_wait_readable(ctx->async_fd, deadline);
+		if (n <= 0)
+			return n;
+	}
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Executing one operation on the caller's thread, over the direct paths. The order of steps is
+ * the initiator's half of revocation: announce, fence, look at the slots' words, touch memory,
+ * withdraw the announcement (model: test/model/revoke.pml).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/copy.h"
+#include "core/config.h"
+#include "core/context_impl.h"
+#include "core/queue_impl.h"
+#include "os/vm.h"
+#include "path/path.h"
+
+static void announce(struct xtal_queue *q, const struct xtal_op *op, const struct xtal_xlat *t,
+		     const struct xtal_local *l)
+{
+	if (t->reach.kind == XTAL_REACH_CMA)
+		xtal_path_table[XTAL_REACH_CMA]->prepare(t->activity->iov, op->remote.addr, op->len,
+							 false);
+	atomic_store_explicit(&q->lane.local, l->announce, memory_order_relaxed);
+	/* Release: the vector stands before the word. */
+	atomic_store_explicit(&t->activity->word, t->announce, memory_order_release);
+	xtal_lane_fence(t->full_fence);
+}
+
+/* Acquire: the memory is touched after the look. Partner: unregister bumps, then fences. */
+static bool still(const _Atomic uint64_t *slot_word, uint64_t word)
+{
+	return atomic_load_explicit(slot_word, memory_order_acquire) == word;
+}
+
+/* Release: the memory was touched before. Partner: the owner's look at the words. */
+static void withdraw(struct xtal_queue *q, const struct xtal_xlat *t)
+{
+	atomic_store_explicit(&t->activity->word, 0, memory_order_release);
+	atomic_store_explicit(&q->lane.local, 0, memory_order_release);
+}
+
+/* Which side a failed copy failed on. */
+static uint32_t status_of(int err, uint64_t local, uint64_t len)
+{
+	if (err == -ESRCH)
+		return XTAL_UNREACHABLE;
+	if (err == -EFAULT && xtal_os_probe_mapped((void *)(uintptr_t)local, len))
+		return XTAL_LOCAL_ACCESS;
+	return XTAL_REMOTE_ACCESS;
+}
+
+static int do_atomic(const struct xtal_op *op, const struct xtal_xlat *t, uint32_t *status)
+{
+	struct xtal_atomic a = { .op = op->opcode == XTAL_OP_CAS ? XTAL_ATOMIC_CAS :
+								   XTAL_ATOMIC_FAA,
+				 .size = (unsigned)op->len,
+				 .operand = { op->operand[0], op->operand[1] },
+				 .compare = { op->compare[0], op->compare[1] } };
+	int err;
+
+	if (op->remote.addr % op->len) {
+		*status = XTAL_REMOTE_UNSUPPORTED;
+		return 0;
+	}
+	err = xtal_path_table[t->reach.kind]->atomic(&t->reach, op->remote.addr, &a);
+	if (!err)
+		xtal_copy((void *)(uintptr_t)op->local, a.old, op->len);
+	return err;
+}
+
+static bool done_with(struct xtal_completion *c, const struct xtal_op *op, uint32_t status,
+		      const struct xtal_xlat *t)
+{
+	c->user = op->user;
+	c->opcode = op->opcode;
+	c->status = status;
+	c->len = status ? 0 : (uint32_t)op->len;
+	c->peer_port = t ? t->peer_port : 0;
+	c->link_id = t ? t->link_id : 0;
+	return true;
+}
+
+/* A notify word in the same segment is stored under the same announcement; one elsewhere
+ * makes the operation wait, and follows as a second step (pending.c). */
+static bool notify_simple(const struct xtal_op *op, const struct xtal_xlat *t)
+{
+	return t->reach.kind != XTAL_REACH_CMA && op->notify.addr >= t->lo && op->notify.addr < t->hi &&
+	       8 <= t->hi - op->notify.addr && op->notify.tid == t->tid &&
+	       op->notify.token == t->token && op->notify.token_valid == t->token_valid;
+}
+
+bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_completion *c)
+{
+	struct xtal_xlat *t = xtal_xlat_find(&q->xlats, &op->remote, op->len);
+	struct xtal_local *l = xtal_local_find(q, &q->xlats, op->local, op->len);
+	uint32_t status = XTAL_OK;
+	bool fresh;
+	int err = 0;
+
+	if (xtal_unlikely(!l))
+		return done_with(c, op, XTAL_LOCAL_ACCESS, NULL);
+	if (xtal_unlikely(!t || !xtal_path_table[t->reach.kind] ||
+			  op->len > xtal_config_inline() ||
+			  (t->rights & xtal_op_rights(op->opcode)) != xtal_op_rights(op->opcode)))
+		return false;
+	if (xtal_unlikely(op->flags & XTAL_OP_NOTIFY && !notify_simple(op, t)))
+		return false;
+	announce(q, op, t, l);
+	if (xtal_unlikely(!still(t->slot_word, t->word) || !still(l->slot_word, l->word))) {
+		withdraw(q, t);
+		if (!still(t->slot_word, t->word))
+			xtal_xlat_stale(&q->xlats, t);
+		return false;
+	}
+	switch ((enum xtal_opcode)op->opcode) {
+	case XTAL_OP_WRITE:
+		err = xtal_path_table[t->reach.kind]->put(&t->reach, t->activity->iov,
+							  op->remote.addr,
+							  (void *)(uintptr_t)op->local, op->len);
+		if (op->flags & XTAL_OP_NOTIFY && !err) {
+			atomic_thread_fence(memory_order_release);
+			err = xtal_path_table[t->reach.kind]->put(&t->reach, t->activity->iov,
+								  op->notify.addr,
+								  &op->notify_data, 8);
+		}
+		break;
+	case XTAL_OP_READ:
+		err = xtal_path_table[t->reach.kind]->get(&t->reach, t->activity->iov,
+							  op->remote.addr,
+							  (void *)(uintptr_t)op->local, op->len);
+		break;
+	case XTAL_OP_CAS:
+	case XTAL_OP_FAA:
+		err = do_atomic(op, t, &status);
+		break;
+	}
+	/* Changed under us: only when the owner exchanged its pages while we were stopped. */
+	fresh = still(t->slot_word, t->word);
+	withdraw(q, t);
+	if (xtal_unlikely(err == -EOPNOTSUPP))
+		return false;
+	if (xtal_unlikely(!fresh)) {
+		bool repeat = op->opcode == XTAL_OP_WRITE || op->opcode == XTAL_OP_READ;
+
+		xtal_xlat_stale(&q->xlats, t);
+		return repeat ? false : done_with(c, op, XTAL_REMOTE_ACCESS, NULL);
+	}
+	if (xtal_unlikely(err == -ESTALE))
+		return false;
+	if (xtal_unlikely(err))
+		status = status_of(err, op->local, op->len);
+	else if (!status) {
+		xtal_bump(&q->counts.ops[t->path], 1);
+		xtal_bump(&q->counts.bytes[t->path], op->len);
+	}
+	return done_with(c, op, status, t);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Executes what peers' messages ask for, on the agent. The target decides: every request is
+ * resolved anew, the segment is announced in the agent's lane meanwhile, and the program's
+ * memory is touched through the kernel, since it may have been unmapped.
+ */
+#include <stdatomic.h>
+
+#include "base/copy.h"
+#include "core/context_impl.h"
+#include "core/engine.h"
+#include "core/lane.h"
+#include "core/server.h"
+#include "os/vm.h"
+#include "path/path.h"
+
+static uint32_t enter(struct xtal_session *s, const struct xtal_access *access,
+		      _Atomic uint64_t *word)
+{
+	struct xtal_found found;
+	int status = xtal_registry_enter(&s->ctx->registry, s->ctx->number, access, word, &found);
+
+	if (status)
+		xtal_count(&xtal_totals.denied, 1);
+	return (uint32_t)status;
+}
+
+static void leave(void)
+{
+	struct xtal_lane *lane = xtal_agent_lane();
+
+	/* Release: the memory was touched before. Partner: xtal_lanes_busy(). */
+	atomic_store_explicit(&lane->local, 0, memory_order_release);
+	atomic_store_explicit(&lane->notify, 0, memory_order_release);
+}
+
+static struct xtal_access whole(const struct xtal_responder_effect *e, uint32_t rights)
+{
+	return (struct xtal_access){ .addr = e->addr, .len = e->total, .token = e->token,
+				     .token_valid = e->token_valid, .rights = rights };
+}
+
+/* Body, barrier, last word: the order in which programs may see it. */
+static int put(uint64_t addr, const uint8_t *src, uint64_t len)
+{
+	uint8_t *dst = (uint8_t *)(uintptr_t)addr;
+	size_t tail = xtal_copy_tail_len(dst, len);
+	int err = xtal_os_guarded_copy(dst, src, len - tail);
+
+	atomic_thread_fence(memory_order_seq_cst);
+	return err ? err : xtal_os_guarded_copy(dst + len - tail, src + len - tail, tail);
+}
+
+static uint32_t do_write(struct xtal_session *s, const struct xtal_responder_effect *e,
+			 const uint8_t *payload)
+{
+	struct xtal_lane *lane = xtal_agent_lane();
+	struct xtal_access access = whole(e, XTAL_RIGHT_WRITE);
+	uint32_t status = XTAL_OK;
+	int err = 0;
+
+	if (e->total)
+		status = enter(s, &access, &lane->local);
+	if (!status && e->notify_valid) {
+		struct xtal_access word = { .addr = e->notify.addr, .len = 8,
+					    .token = e->notify.token,
+					    .token_valid = e->notify_token_valid,
+					    .rights = XTAL_RIGHT_WRITE };
+
+		status = enter(s, &word, &lane->notify);
+	}
+	if (!status && e->len)
+		err = put(e->addr + e->offset, payload, e->len);
+	if (!status && !err && e->last && e->notify_valid) {
+		atomic_thread_fence(memory_order_seq_cst);
+		err = put(e->notify.addr, (const uint8_t *)&e->notify.data, 8);
+	}
+	leave();
+	return status ? status : err ? XTAL_REMOTE_ACCESS : XTAL_OK;
+}
+
+static uint32_t do_atomic(struct xtal_session *s, const struct xtal_responder_effect *e,
+			  uint64_t old[2])
+{
+	struct xtal_lane *lane = xtal_agent_lane();
+	struct xtal_access access = whole(e, XTAL_RIGHT_ATOMIC);
+	struct xtal_atomic a = { .size = e->operand_size,
+				 .operand = { e->operand[0], e->operand[1] },
+				 .compare = { e->compare[0], e->compare[1] } };
+	uint64_t addr = e->addr;
+	uint32_t status;
+
+	if (e->atomic == XTAL_MSG_CAS)
+		a.op = XTAL_ATOMIC_CAS;
+	else if (e->atomic == XTAL_MSG_FAA)
+		a.op = XTAL_ATOMIC_FAA;
+	else
+		return XTAL_REMOTE_UNSUPPORTED;
+	if ((a.size != 4 && a.size != 8 && (a.size != 16 || a.op != XTAL_ATOMIC_CAS)) ||
+	    addr % a.size)
+		return XTAL_REMOTE_UNSUPPORTED;
+	status = enter(s, &access, &lane->local);
+	if (status)
+		return status;
+	/* The page is looked at first: a pointer gone bad is an error, not a signal. */
+	if (xtal_os_probe_write((void *)(uintptr_t)addr)) {
+		status = XTAL_REMOTE_ACCESS;
+	} else {
+		xtal_atomic_execute((void *)(uintptr_t)addr, &a);
+		old[0] = a.old[0];
+		old[1] = a.old[1];
+	}
+	leave();
+	return status;
+}
+
+uint32_t xtal_server_execute(struct xtal_session *s, const struct xtal_responder_effect *e,
+			     const uint8_t *payload, uint64_t old[2])
+{
+	xtal_count(&xtal_totals.served, 1);
+	if (e->kind == XTAL_RESPONDER_ATOMIC)
+		return do_atomic(s, e, old);
+	xtal_count(&xtal_totals.served_bytes, e->len);
+	return do_write(s, e, payload);
+}
+
+uint32_t xtal_server_read(struct xtal_session *s, const struct xtal_responder_effect *e,
+			  uint8_t *out)
+{
+	struct xtal_access access = whole(e, XTAL_RIGHT_READ);
+	uint32_t status = e->total ? enter(s, &access, &xtal_agent_lane()->local) : XTAL_OK;
+
+	xtal_count(&xtal_totals.served, 1);
+	xtal_count(&xtal_totals.served_bytes, e->len);
+	if (!status && e->len &&
+	    xtal_os_guarded_copy(out, (const void *)(uintptr_t)(e->addr + e->offset), e->len))
+		status = XTAL_REMOTE_ACCESS;
+	leave();
+	return status;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operations that could not be executed at once: they wait for a link, a grant or their turn,
+ * travel as messages, or are moved in fragments. Started in order, retired in order.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/bulk.h"
+#include "core/config.h"
+#include "core/context_impl.h"
+#include "core/link.h"
+#include "core/log.h"
+#include "core/messages.h"
+#include "core/queue_impl.h"
+#include "os/proc.h"
+#include "xtal.h"
+
+static void end(struct xtal_pending *p, uint32_t status)
+{
+	atomic_store_explicit(&p->status, status, memory_order_relaxed);
+	atomic_store_explicit(&p->done, true, memory_order_release);
+}
+
+static void explain(const struct xtal_queue *q, const struct xtal_remote *r, uint64_t len,
+		    uint32_t status, const char *text)
+{
+	xtal_log(XTAL_LOG_WARNING, "xtal", "queue %u: %llu bytes at 0x%llx of tid 0x%x end with "
+		 "status %u: %s", q->id, (unsigned long long)len, (unsigned long long)r->addr,
+		 r->tid, status, text);
+}
+
+/*
+ * A translation for the range. 0; -EINPROGRESS: the queue waits in a link's list; or a
+ * status.
+ */
+static int translate(struct xtal_queue *q, const struct xtal_remote *r, uint64_t len,
+		     uint32_t rights, uint64_t *ask, struct xtal_xlat **out)
+{
+	struct xtal_xlat *t = xtal_xlat_find(&q->xlats, r, len);
+	struct xtal_grant *grant;
+	struct xtal_link *link;
+	char text[160] = "";
+	int result;
+
+	if (t && (t->rights & rights) == rights &&
+	    atomic_load_explicit(t->slot_word, memory_order_relaxed) == t->word) {
+		*out = t;
+		return 0;
+	}
+	if (t)
+		xtal_xlat_stale(&q->xlats, t);
+	link = xtal_link_get(q->ctx, r->eid, r->tid, q->pipeline);
+	if (!link)
+		return XTAL_LOCAL_OPERATION;
+	result = xtal_link_resolve(link, r, len, rights, q, ask, &grant, text, sizeof(text));
+	if (result > 0)
+		explain(q, r, len, (uint32_t)result, text);
+	if (!result) {
+		if (grant->path == XTAL_PATH_NONE) {
+			explain(q, r, len, XTAL_UNREACHABLE, "XTAL_PATHS leaves no path to it");
+			xtal_grant_put(grant);
+			result = XTAL_UNREACHABLE;
+		} else {
+			result = xtal_xlat_add(q, r, grant, out) ? XTAL_LOCAL_OPERATION : 0;
+		}
+	}
+	xtal_link_put(link);
+	return result;
+}
+
+static bool by_message(const struct xtal_op *op, const struct xtal_xlat *t)
+{
+	bool atomic = op->opcode == XTAL_OP_CAS || op->opcode == XTAL_OP_FAA;
+
+	return t->reach.kind == XTAL_REACH_MESSAGE || (atomic && t->reach.kind == XTAL_REACH_CMA);
+}
+
+/* Messages follow each other on one link; everything else waits until it is alone. */
+static bool my_turn(const struct xtal_queue *q, const struct xtal_link *message_link)
+{
+	return !q->inflight || (message_link && q->flight_link == message_link);
+}
+
+/* Ends p by executing op here. False: not now. */
+static bool run_short(struct xtal_queue *q, struct xtal_pending *p, const struct xtal_op *op)
+{
+	struct xtal_completion c;
+
+	if (!xtal_exec_now(q, op, &c))
+		return false;
+	p->peer_port = c.peer_port;
+	p->link_id = c.link_id;
+	end(p, c.status);
+	return true;
+}
+
+static bool start(struct xtal_queue *q, struct xtal_pending *p)
+{
+	struct xtal_op plain = p->op;
+	struct xtal_local *l;
+	struct xtal_xlat *t, *unused;
+	int result;
+
+	if (q->wait_link)
+		xtal_link_unwait(q->wait_link, q);
+	result = translate(q, &p->op.remote, p->op.len, xtal_op_rights(p->op.opcode), &p->ask[0], &t);
+	if (result == -EINPROGRESS)
+		return false;
+	if (!result && p->op.flags & XTAL_OP_NOTIFY) {
+		/* The word's segment is looked at before any data moves. */
+		result = translate(q, &p->op.notify, 8, XTAL_RIGHT_WRITE, &p->ask[1], &unused);
+		if (result == -EINPROGRESS)
+			return false;
+		if (!result) /* the second may have taken the first one's place */
+			result = translate(q, &p->op.remote, p->op.len, xtal_op_rights(p->op.opcode),
+					   &p->ask[0], &t);
+		if (result == -EINPROGRESS)
+			return false;
+	}
+	if (result) {
+		if (!my_turn(q, NULL))
+			return false;
+		end(p, (uint32_t)result);
+		return true;
+	}
+	p->peer_port = t->peer_port;
+	p->link_id = t->link_id;
+	if (by_message(&p->op, t)) {
+		if (!my_turn(q, t->seat->link))
+			return false;
+		if (!xtal_local_find(q, &q->xlats, p->op.local, p->op.len)) {
+			if (!my_turn(q, NULL))
+				return false;
+			end(p, XTAL_LOCAL_ACCESS);
+			return true;
+		}
+		result = xtal_messages_submit(t->seat->link, p);
+		if (result == -EAGAIN)
+			return false;
+		if (result > 0)
+			end(p, (uint32_t)result);
+		/* A notify word that follows by itself must not be overtaken. */
+		q->flight_link = !(p->op.flags & XTAL_OP_NOTIFY) || p->notify_sent ?
+					 t->seat->link : NULL;
+		xtal_bump(&q->counts.ops[XTAL_PATH_RING], 1);
+		xtal_bump(&q->counts.bytes[XTAL_PATH_RING], p->op.len);
+		return true;
+	}
+	if (!my_turn(q, NULL))
+		return false;
+	plain.flags &= (uint8_t)~XTAL_OP_NOTIFY;
+	if (p->op.len <= xtal_config()->inline_bytes)
+		return run_short(q, p, &plain);
+	l = xtal_local_find(q, &q->xlats, p->op.local, p->op.len);
+	if (!l) {
+		end(p, XTAL_LOCAL_ACCESS);
+		return true;
+	}
+	if (xtal_bulk_start(p, t, l)) {
+		end(p, XTAL_LOCAL_OPERATION);
+		return true;
+	}
+	p->state = XTAL_PENDING_BULK;
+	xtal_bump(&q->counts.ops[t->path], 1);
+	xtal_bump(&q->counts.bytes[t->path], p->op.len);
+	return true;
+}
+
+bool xtal_pending_start(struct xtal_queue *q, struct xtal_pending *p)
+{
+	/* Not begun and not waiting: a grant went stale meanwhile, so look again. */
+	for (unsigned tries = 0; tries < 4; tries++) {
+		if (!q->inflight)
+			q->flight_link = NULL;
+		if (start(q, p)) {
+			q->inflight++;
+			return true;
+		}
+		if (q->wait_link || q->inflight)
+			break;
+	}
+	return false;
+}
+
+/* The notify word as an operation of its own. */
+static struct xtal_op notify_op(const struct xtal_pending *p)
+{
+	return (struct xtal_op){ .user = p->op.user, .len = 8, .remote = p->op.notify,
+				 .opcode = XTAL_OP_WRITE };
+}
+
+/* Stores the word over a direct path, from the operation itself: no local segment. */
+static bool store_word(struct xtal_queue *q, struct xtal_pending *p, struct xtal_xlat *t)
+{
+	const struct xtal_path_ops *path = xtal_path_table[t->reach.kind];
+	bool fresh;
+	int err = 0;
+
+	path->prepare(t->activity->iov, p->op.notify.addr, 8, false);
+	atomic_store_explicit(&t->activity->word, t->announce, memory_order_release);
+	xtal_lane_fence(t->full_fence);
+	/* Partner: unregister bumps, then fences. */
+	fresh = atomic_load_explicit(t->slot_word, memory_order_acquire) == t->word;
+	if (fresh)
+		err = path->put(&t->reach, t->activity->iov, p->op.notify.addr,
+				&p->op.notify_data, 8);
+	if (fresh)
+		fresh = atomic_load_explicit(t->slot_word, memory_order_acquire) == t->word;
+	atomic_store_explicit(&t->activity->word, 0, memory_order_release);
+	if (!fresh || err == -ESTALE) {
+		xtal_xlat_stale(&q->xlats, t);
+		return false;
+	}
+	if (err)
+		atomic_store_explicit(&p->status,
+				      err == -ESRCH ? XTAL_UNREACHABLE : XTAL_REMOTE_ACCESS,
+				      memory_order_relaxed);
+	return true;
+}
+
+/* Another context's memory that only messages reach: the word follows as a message. */
+static bool send_word(struct xtal_pending *p, struct xtal_link *link)
+{
+	struct xtal_op was = p->op;
+	int result;
+
+	if (p->link)
+		xtal_link_put(p->link);
+	p->link = NULL;
+	p->op.remote = was.notify;
+	p->op.local = (uintptr_t)&p->op.notify_data;
+	p->op.len = 8;
+	p->op.flags = XTAL_OP_OWN_PAYLOAD;
+	atomic_store_explicit(&p->done, false, memory_order_relaxed);
+	result = xtal_messages_submit(link, p);
+	if (result == -EAGAIN) {
+		p->op = was;
+		atomic_store_explicit(&p->done, true, memory_order_relaxed);
+	} else if (result > 0) {
+		end(p, (uint32_t)result);
+	}
+	return result > 0;
+}
+
+bool xtal_pending_finish(struct xtal_queue *q, struct xtal_pending *p)
+{
+	struct xtal_op op = notify_op(p);
+	struct xtal_xlat *t;
+	int result;
+
+	if (!(p->op.flags & XTAL_OP_NOTIFY) || p->notify_sent ||
+	    atomic_load_explicit(&p->status, memory_order_relaxed))
+		return true;
+	p->state = XTAL_PENDING_NOTIFY;
+	if (q->wait_link)
+		xtal_link_unwait(q->wait_link, q);
+	result = translate(q, &op.remote, 8, XTAL_RIGHT_WRITE, &p->ask[1], &t);
+	if (result == -EINPROGRESS)
+		return false;
+	if (result > 0) {
+		atomic_store_explicit(&p->status, (uint32_t)result, memory_order_relaxed);
+		return true;
+	}
+	if (xtal_path_table[t->reach.kind])
+		return store_word(q, p, t);
+	return send_word(p, t->seat->link);
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* Pipeline workers; see pipeline.h. Sleep and wake: test/model/wake.pml. */
+#include "core/pipeline.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/lock.h"
+#include "core/bulk.h"
+#include "core/config.h"
+#include "core/log.h"
+#include "core/queue_impl.h"
+#include "os/proc.h"
+#include "os/thread.h"
+
+#define MAX_PIPELINES 8
+
+struct pipeline {
+	struct xtal_lock lock;
+	struct xtal_queue *head, **tail;
+	bool started, stop;
+	uint32_t number;
+	atomic_uint signal; /* futex word: bumped under the lock by whoever brings work */
+	atomic_uint alive;
+};
+
+static struct pipeline pipelines[MAX_PIPELINES];
+
+/* Under the lock. */
+static struct xtal_queue *next_queue(struct pipeline *p)
+{
+	struct xtal_queue *q = p->head;
+
+	if (q) {
+		p->head = q->run_next;
+		if (!p->head)
+			p->tail = &p->head;
+		q->kick = XTAL_KICK_RUNNING;
+	}
+	return q;
+}
+
+/* Under the lock. */
+static void append(struct pipeline *p, struct xtal_queue *q)
+{
+	q->kick = XTAL_KICK_QUEUED;
+	q->run_next = NULL;
+	*p->tail = q;
+	p->tail = &q->run_next;
+}
+
+static void run_queue(struct pipeline *p, struct xtal_queue *q)
+{
+	xtal_lock(&q->lock);
+	xtal_queue_progress(q);
+	xtal_unlock(&q->lock);
+	xtal_lock(&p->lock);
+	if (q->kick == XTAL_KICK_AGAIN)
+		append(p, q);
+	else
+		q->kick = XTAL_KICK_IDLE; /* xtal_pipeline_forget() may go on: not ours any more */
+	xtal_unlock(&p->lock);
+}
+
+static void worker(void *arg)
+{
+	struct pipeline *p = arg;
+
+	for (;;) {
+		struct xtal_queue *q;
+		struct xtal_bulk *b;
+		unsigned seen;
+		bool stop;
+
+		xtal_lock(&p->lock);
+		q = next_queue(p);
+		stop = p->stop;
+		seen = atomic_load_explicit(&p->signal, memory_order_relaxed);
+		xtal_unlock(&p->lock);
+		if (q) {
+			run_queue(p, q);
+			continue;
+		}
+		if (stop)
+			break;
+		b = xtal_bulk_next(p->number);
+		if (b) {
+			xtal_bulk_help(b, false);
+			xtal_bulk_put(b);
+			continue;
+		}
+		xtal_os_futex_wait(&p->signal, seen, UINT64_MAX);
+	}
+	atomic_store(&p->alive, 0);
+	xtal_os_futex_wake(&p->alive, INT32_MAX);
+}
+
+/* Under the lock: starts the worker when it has none. */
+static void need_worker(struct pipeline *p)
+{
+	char name[16];
+
+	if (p->started)
+		return;
+	snprintf(name, sizeof(name), "xtal-pipe%u", p->number);
+	atomic_store(&p->alive, 1);
+	p->stop = false;
+	if (xtal_os_thread_start(name, worker, p)) {
+		atomic_store(&p->alive, 0);
+		xtal_log(XTAL_LOG_ERROR, "xtal", "no thread for pipeline %u: operations go on only "
+			 "while the program polls", p->number);
+		return;
+	}
+	p->started = true;
+}
+
+static struct pipeline *pipeline_at(uint32_t number)
+{
+	struct pipeline *p = &pipelines[number % xtal_config()->pipelines];
+
+	return p;
+}
+
+void xtal_pipeline_kick(struct xtal_queue *q)
+{
+	struct pipeline *p = pipeline_at(q->pipeline);
+	bool wake = false;
+
+	xtal_lock(&p->lock);
+	if (!p->tail)
+		p->tail = &p->head;
+	p->number = q->pipeline;
+	switch (q->kick) {
+	case XTAL_KICK_IDLE:
+		append(p, q);
+		atomic_fetch_add_explicit(&p->signal, 1, memory_order_relaxed);
+		need_worker(p);
+		wake = true;
+		break;
+	case XTAL_KICK_RUNNING:
+		q->kick = XTAL_KICK_AGAIN;
+		break;
+	case XTAL_KICK_QUEUED:
+	case XTAL_KICK_AGAIN:
+		break;
+	}
+	xtal_unlock(&p->lock);
+	if (wake)
+		xtal_os_futex_wake(&p->signal, 1);
+}
+
+void xtal_pipeline_forget(struct xtal_queue *q)
+{
+	struct pipeline *p = pipeline_at(q->pipeline);
+	bool busy;
+
+	do {
+		struct xtal_queue **at;
+
+		xtal_lock(&p->lock);
+		for (at = &p->head; *at; at = &(*at)->run_next) {
+			if (*at != q)
+				continue;
+			*at = q->run_next;
+			if (p->tail == &q->run_next)
+				p->tail = at;
+			q->kick = XTAL_KICK_IDLE;
+			break;
+		}
+		busy = q->kick != XTAL_KICK_IDLE;
+		xtal_unlock(&p->lock);
+		if (busy)
+			xtal_os_sleep_ns(10000);
+	} while (busy);
+}
+
+void xtal_pipeline_wake(uint32_t number)
+{
+	struct pipeline *p = pipeline_at(number);
+
+	xtal_lock(&p->lock);
+	if (!p->tail)
+		p->tail = &p->head;
+	p->number = number % xtal_config()->pipelines;
+	atomic_fetch_add_explicit(&p->signal, 1, memory_order_relaxed);
+	need_worker(p);
+	xtal_unlock(&p->lock);
+	xtal_os_futex_wake(&p->signal, 1);
+}
+
+void xtal_pipelines_stop(void)
+{
+	for (unsigned i = 0; i < MAX_PIPELINES; i++) {
+		struct pipeline *p = &pipelines[i];
+
+		xtal_lock(&p->lock);
+		p->stop = true;
+		p->started = false;
+		atomic_fetch_add_explicit(&p->signal, 1, memory_order_relaxed);
+		xtal_unlock(&p->lock);
+		xtal_os_futex_wake(&p->signal, INT32_MAX);
+		while (atomic_load(&p->alive))
+			xtal_os_futex_wait(&p->alive, 1, UINT64_MAX);
+	}
+}
+
+void xtal_pipelines_fork_child(void)
+{
+	for (unsigned i = 0; i < MAX_PIPELINES; i++)
+		pipelines[i] = (struct pipeline){ .number = i };
+	xtal_bulks_fork_child();
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: MIT */
+/* Queues: creating, posting, polling, waiting, freeing; the agent's look at busy ones. */
+#include "core/queue.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/agent.h"
+#include "core/bulk.h"
+#include "core/config.h"
+#include "core/context_impl.h"
+#include "core/engine.h"
+#include "core/link.h"
+#include "core/log.h"
+#include "core/messages.h"
+#include "core/pipeline.h"
+#include "core/queue_impl.h"
+#include "os/proc.h"
+
+static struct xtal_lock tick_lock;
+static struct xtal_list tick_queues = { &tick_queues, &tick_queues };
+
+int xtal_queue_create(struct xtal_context *ctx, const struct xtal_queue_attr *attr,
+		      struct xtal_queue **out)
+{
+	uint32_t timeout = attr->timeout_ms ? attr->timeout_ms : xtal_config()->timeout_ms;
+	struct xtal_queue *q;
+	int err;
+
+	if (ctx->foreign)
+		return -ECHILD;
+	if (!attr->depth || attr->depth > XTAL_MAX_QUEUE_DEPTH) {
+		xtal_refuse("xtal", "queue of depth %u: the depth must be 1 to %u", attr->depth,
+			    XTAL_MAX_QUEUE_DEPTH);
+		return -EINVAL;
+	}
+	q = aligned_alloc(XTAL_CACHE_LINE, (sizeof(*q) + 63) & ~(size_t)63);
+	if (!q)
+		return -ENOMEM;
+	memset(q, 0, sizeof(*q));
+	q->ctx = ctx;
+	q->depth = attr->depth;
+	q->timeout_ns = (uint64_t)timeout * 1000000;
+	q->last = &q->first;
+	xtal_list_init(&q->node);
+	xtal_list_init(&q->tick_node);
+	xtal_list_init(&q->wait_node);
+	err = xtal_xlats_init(&q->xlats);
+	if (err)
+		goto free_queue;
+	err = xtal_cq_init(&q->cq, q->depth, &q->lock);
+	if (err)
+		goto fini_xlats;
+	xtal_lock(&ctx->queues_lock);
+	if (ctx->queue_count == XTAL_MAX_QUEUES) {
+		xtal_unlock(&ctx->queues_lock);
+		xtal_refuse("xtal", "the context has %u queues, the most there can be",
+			    XTAL_MAX_QUEUES);
+		err = -ENOSPC;
+		goto fini_cq;
+	}
+	ctx->queue_count++;
+	q->id = ctx->next_queue_id++ & 0xfffff;
+	q->pipeline = q->id % xtal_config()->pipelines;
+	xtal_lane_init(&q->lane);
+	xtal_list_append(&ctx->queues, &q->node);
+	xtal_unlock(&ctx->queues_lock);
+	xtal_count(&xtal_totals.queues, 1);
+	*out = q;
+	return 0;
+fini_cq:
+	xtal_cq_fini(&q->cq);
+fini_xlats:
+	xtal_xlats_fini(&q->xlats);
+free_queue:
+	free(q);
+	return err;
+}
+
+static void untick(void *arg)
+{
+	xtal_queue_untick(arg);
+}
+
+static void keep_counts(struct xtal_queue *q)
+{
+	xtal_count(&xtal_totals.posted, atomic_load(&q->counts.posted));
+	xtal_count(&xtal_totals.completed, atomic_load(&q->counts.completed));
+	xtal_count(&xtal_totals.failed, atomic_load(&q->counts.failed));
+	for (unsigned i = 0; i < XTAL_ARRAY_SIZE(q->counts.ops); i++) {
+		xtal_count(&xtal_totals.ops[i], atomic_load(&q->counts.ops[i]));
+		xtal_count(&xtal_totals.bytes[i], atomic_load(&q->counts.bytes[i]));
+	}
+}
+
+/* Helps with, and waits for, everything in flight; every operation ends by its time limit. */
+static void drain(struct xtal_queue *q)
+{
+	struct xtal_completion trash[16];
+	unsigned rounds = 0;
+
+	for (;;) {
+		bool idle;
+
+		while (xtal_queue_poll(q, XTAL_ARRAY_SIZE(trash), trash) > 0)
+			;
+		xtal_lock(&q->lock);
+		idle = !q->first;
+		xtal_unlock(&q->lock);
+		if (idle)
+			return;
+		if (++rounds % 100 == 0)
+			xtal_os_sleep_ns(20000);
+	}
+}
+
+void xtal_queue_destroy(struct xtal_queue **qp)
+{
+	struct xtal_queue *q = *qp;
+	struct xtal_context *ctx = q->ctx;
+
+	*qp = NULL;
+	if (q->foreign)
+		return; /* the parent's threads may have been inside: its copy stays */
+	drain(q);
+	xtal_lock(&ctx->queues_lock);
+	xtal_list_remove(&q->node);
+	ctx->queue_count--;
+	xtal_unlock(&ctx->queues_lock);
+	xtal_agent_call(untick, q);
+	xtal_lock(&q->lock);
+	if (q->wait_link)
+		xtal_link_unwait(q->wait_link, q);
+	xtal_xlats_fini(&q->xlats);
+	xtal_unlock(&q->lock);
+	xtal_pipeline_forget(q);
+	xtal_lane_fini(&q->lane);
+	keep_counts(q);
+	xtal_cq_fini(&q->cq);
+	while (q->spare) {
+		struct xtal_pending *p = q->spare;
+
+		q->spare = p->next;
+		free(p);
+	}
+	atomic_fetch_sub_explicit(&xtal_totals.queues, 1, memory_order_relaxed);
+	free(q);
+}
+
+uint32_t xtal_queue_id(const struct xtal_queue *q)
+{
+	return q->id;
+}
+
+/* Under the lock. */
+static void complete(struct xtal_queue *q, struct xtal_completion *c)
+{
+	c->queue_id = q->id;
+	xtal_bump(&q->counts.completed, 1);
+	if (xtal_unlikely(c->status))
+		xtal_bump(&q->counts.failed, 1);
+	xtal_cq_push(&q->cq, c);
+}
+
+/* Under the lock: the agent looks at the queue until it is idle again. */
+static void tick_me(struct xtal_queue *q)
+{
+	/* Partner: xtal_queues_tick() clears ticking, then looks at busy. */
+	atomic_store(&q->busy, true);
+	if (atomic_load(&q->ticking))
+		return;
+	xtal_lock(&tick_lock);
+	if (!atomic_exchange(&q->ticking, true))
+		xtal_list_append(&tick_queues, &q->tick_node);
+	xtal_unlock(&tick_lock);
+	xtal_agent_need_ticks();
+}
+
+/* Under the lock. */
+static int enqueue(struct xtal_queue *q, const struct xtal_op *op)
+{
+	struct xtal_pending *p = q->spare;
+
+	if (p)
+		q->spare = p->next;
+	else
+		p = malloc(sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	memset(p, 0, sizeof(*p));
+	p->op = *op;
+	p->len = (uint32_t)op->len;
+	p->queue = q;
+	atomic_store_explicit(&p->progress, xtal_os_now(), memory_order_relaxed);
+	*q->last = p;
+	q->last = &p->next;
+	if (!q->start)
+		q->start = p;
+	tick_me(q);
+	xtal_queue_progress(q);
+	return 0;
+}
+
+int xtal_queue_post(struct xtal_queue *q, const struct xtal_op *op)
+{
+	struct xtal_completion c;
+	int err = 0;
+
+	if (xtal_unlikely(q->foreign))
+		return -ECHILD;
+	xtal_lock(&q->lock);
+	if (xtal_unlikely(q->accepted - xtal_cq_taken(&q->cq) >= q->depth)) {
+		xtal_unlock(&q->lock);
+		return -EAGAIN;
+	}
+	q->accepted++;
+	xtal_bump(&q->counts.posted, 1);
+	if (xtal_likely(!q->first) && xtal_exec_now(q, op, &c)) {
+		complete(q, &c);
+	} else {
+		err = enqueue(q, op);
+		if (err)
+			q->accepted--;
+	}
+	xtal_unlock(&q->lock);
+	return err;
+}
+
+/* Under the lock: the oldest operation is over. */
+static void retire(struct xtal_queue *q)
+{
+	struct xtal_pending *p = q->first;
+	uint32_t status = atomic_load_explicit(&p->status, memory_order_relaxed);
+	struct xtal_completion c = { .user = p->op.user, .opcode = p->op.opcode,
+				     .status = status, .len = status ? 0 : p->len,
+				     .peer_port = p->peer_port, .link_id = p->link_id };
+
+	q->first = p->next;
+	if (!q->first)
+		q->last = &q->first;
+	else /* its time begins now */
+		atomic_store_explicit(&q->first->progress, xtal_os_now(), memory_order_relaxed);
+	q->inflight--;
+	if (p->link) {
+		xtal_messages_retire(p->link);
+		xtal_link_put(p->link);
+	}
+	if (p->bulk)
+		xtal_bulk_put(p->bulk);
+	p->next = q->spare;
+	q->spare = p;
+	complete(q, &c);
+}
+
+void xtal_queue_progress(struct xtal_queue *q)
+{
+	for (;;) {
+		struct xtal_pending *p = q->first;
+
+		/* Acquire: all of the operation's effects. Partner: whoever set done. */
+		while (p && p != q->start &&
+		       atomic_load_explicit(&p->done, memory_order_acquire)) {
+			if (!xtal_pending_finish(q, p))
+				return;
+			retire(q);
+			p = q->first;
+		}
+		p = q->start;
+		if (!p || (q->inflight && !q->flight_link) || !xtal_pending_start(q, p))
+			break;
+		q->start = p->next;
+	}
+	if (!q->first)
+		atomic_store_explicit(&q->busy, false, memory_order_relaxed);
+}
+
+/* The polling caller's share of the work. */
+static void help(struct xtal_queue *q)
+{
+	struct xtal_link *link = NULL;
+	struct xtal_bulk *bulk = NULL;
+
+	if (!xtal_trylock(&q->lock))
+		return;
+	xtal_queue_progress(q);
+	if (q->first && q->first != q->start) {
+		bulk = q->first->bulk;
+		link = q->first->state == XTAL_PENDING_MESSAGE ? q->first->link : NULL;
+		if (bulk)
+			xtal_bulk_get(bulk);
+		if (link)
+			xtal_messages_poll(link, q, true);
+		xtal_queue_progress(q);
+	}
+	xtal_unlock(&q->lock);
+	if (bulk) {
+		xtal_bulk_help(bulk, true);
+		xtal_bulk_put(bulk);
+	}
+}
+
+int xtal_queue_poll(struct xtal_queue *q, uint32_t count, struct xtal_completion *out)
+{
+	uint32_t n;
+
+	if (xtal_unlikely(q->foreign))
+		return -ECHILD;
+	n = xtal_cq_pop(&q->cq, count, out);
+	if (xtal_likely(n) || !atomic_load_explicit(&q->busy, memory_order_relaxed))
+		return (int)n;
+	help(q);
+	return (int)xtal_cq_pop(&q->cq, count, out);
+}
+
+/* Before sleeping: answers must wake the agent now, since we no longer poll. */
+static void hand_over(struct xtal_queue *q)
+{
+	xtal_lock(&q->lock);
+	for (struct xtal_pending *p = q->first; p && p != q->start; p = p->next) {
+		if (p->state == XTAL_PENDING_MESSAGE) {
+			xtal_messages_sleep(p->link);
+			break;
+		}
+	}
+	xtal_unlock(&q->lock);
+}
+
+int xtal_queue_wait(struct xtal_queue *q, uint32_t count, int timeout_ms,
+		    struct xtal_completion *out)
+{
+	uint64_t deadline = timeout_ms < 0 ? UINT64_MAX :
+					     xtal_os_now() + (uint64_t)timeout_ms * 1000000;
+
+	for (;;) {
+		int n = xtal_queue_poll(q, count, out);
+
+		if (n || !timeout_ms)
+			return n;
+		if (xtal_os_now() >= deadline)
+			return 0;
+		if (atomic_load_explicit(&q->busy, memory_order_relaxed))
+			hand_over(q);
+		xtal_cq_sleep(&q->cq, deadline);
+	}
+}
+
+void xtal_queue_link_lost(struct xtal_queue *q, struct xtal_link *link)
+{
+	xtal_lock(&q->lock);
+	xtal_xlats_purge(&q->xlats, link);
+	if (q->first)
+		xtal_pipeline_kick(q);
+	xtal_unlock(&q->lock);
+}
+
+/* Under the lock: waits for a link whose owner does not answer? */
+static struct xtal_link *overdue(struct xtal_queue *q, uint64_t now)
+{
+	struct xtal_pending *p = q->first;
+	struct xtal_link *link = NULL;
+
+	if (!p)
+		return NULL;
+	if (p->state == XTAL_PENDING_MESSAGE) {
+		link = p->link;
+		if (!xtal_messages_overdue(link, now))
+			return NULL;
+	} else if (q->wait_link && now - atomic_load(&p->progress) > q->timeout_ns) {
+		link = q->wait_link;
+	}
+	if (link)
+		atomic_fetch_add_explicit(&link->refs, 1, memory_order_relaxed);
+	return link;
+}
+
+static void tick(struct xtal_queue *q, uint64_t now)
+{
+	struct xtal_link *late = NULL;
+
+	if (!xtal_trylock(&q->lock))
+		return;
+	if (q->first && q->first->state == XTAL_PENDING_MESSAGE && q->first->link)
+		xtal_messages_poll(q->first->link, q, false);
+	xtal_queue_progress(q);
+	late = overdue(q, now);
+	xtal_unlock(&q->lock);
+	if (late) {
+		xtal_link_fail(late, XTAL_UNREACHABLE, "the owner of port %u made no progress for "
+			       "%llu ms", late->tid & 0xffff,
+			       (unsigned long long)(q->timeout_ns / 1000000));
+		xtal_link_put(late);
+	}
+	xtal_links_tick(q->ctx, now);
+}
+
+bool xtal_queues_tick(uint64_t now)
+{
+	struct xtal_list *n, *next;
+	bool any;
+
+	/* Only the agent removes, so the walk needs the lock for one step at a time. */
+	xtal_lock(&tick_lock);
+	for (n = tick_queues.next; n != &tick_queues; n = next) {
+		struct xtal_queue *q = xtal_container_of(n, struct xtal_queue, tick_node);
+
+		next = n->next;
+		if (!atomic_load(&q->busy)) {
+			xtal_list_remove(n);
+			/* Partner: tick_me() sets busy, then looks at ticking. */
+			atomic_store(&q->ticking, false);
+			if (atomic_load(&q->busy) && !atomic_exchange(&q->ticking, true))
+				xtal_list_append(&tick_queues, n);
+			continue;
+		}
+		xtal_unlock(&tick_lock);
+		tick(q, now);
+		xtal_lock(&tick_lock);
+		next = n->next;
+	}
+	any = !xtal_list_empty(&tick_queues);
+	xtal_unlock(&tick_lock);
+	return any;
+}
+
+void xtal_queue_untick(struct xtal_queue *q)
+{
+	xtal_lock(&tick_lock);
+	if (atomic_exchange(&q->ticking, false))
+		xtal_list_remove(&q->tick_node);
+	xtal_unlock(&tick_lock);
+}
+
+void xtal_queues_fork_child(struct xtal_context *ctx)
+{
+	for (struct xtal_list *n = ctx->queues.next; n != &ctx->queues; n = n->next)
+		xtal_container_of(n, struct xtal_queue, node)->foreign = true;
+	atomic_store(&tick_lock.held, 0);
+	xtal_list_init(&tick_queues);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Revocation, the owner's side; see revoke.h and test/model/revoke.pml. The argument: the
+ * slot's word has changed; after the global fence, an executor has either announced itself
+ * where we look, or will see the changed word and leave the memory alone.
+ */
+#include "core/revoke.h"
+
+#include <errno.h>
+
+#include "core/config.h"
+#include "core/context_impl.h"
+#include "core/engine.h"
+#include "core/lane.h"
+#include "core/log.h"
+#include "core/object.h"
+#include "core/server.h"
+#include "os/proc.h"
+#include "xtal.h"
+
+static bool full_fence;
+
+void xtal_revoke_setup(void)
+{
+	/* Both halves are needed: being interrupted, and interrupting. */
+	full_fence = xtal_os_membarrier_register() || xtal_os_membarrier_global();
+	if (full_fence)
+		xtal_log(XTAL_LOG_INFO, "xtal", "no global membarrier here: every operation "
+			 "carries a full fence");
+}
+
+bool xtal_lane_full_fence(void)
+{
+	return full_fence;
+}
+
+/* Partner: xtal_lane_fence() of every executor. */
+static void owner_fence(void)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!full_fence)
+		xtal_os_membarrier_global();
+}
+
+/* What one look at the peers finds. */
+struct look {
+	unsigned running; /* executors that name the slot in peers that may go on */
+	unsigned stuck;   /* in peers that are stopped */
+	int pid;          /* one of the stopped */
+};
+
+/* A peer's executor that names the slot: shorten its remote vector, so that a system call not
+ * yet begun moves nothing. Partner: the kernel's read of the vector in transfer(), cma.c. */
+static void shorten(struct xtal_activity *a)
+{
+	atomic_store_explicit(&a->iov[0].len, 0, memory_order_seq_cst);
+	atomic_store_explicit(&a->iov[1].len, 0, memory_order_seq_cst);
+}
+
+static void look_at(struct xtal_session *s, uint64_t want, bool patient, struct look *l)
+{
+	uint32_t used = atomic_load_explicit(&s->board->used, memory_order_seq_cst);
+	bool named = false;
+
+	if (used > XTAL_BOARD_WORDS)
+		used = XTAL_BOARD_WORDS;
+	for (uint32_t i = 0; i < used; i++) {
+		struct xtal_activity *a = &s->board->activity[i];
+
+		if (atomic_load_explicit(&a->word, memory_order_acquire) != want)
+			continue;
+		named = true;
+		shorten(a);
+	}
+	if (!named)
+		return;
+	if (!patient && s->cred.pid &&
+	    xtal_os_process_state(s->cred.pid) == XTAL_OS_STOPPED) {
+		l->stuck++;
+		l->pid = s->cred.pid;
+	} else if (!patient && s->death.fd >= 0 && xtal_os_pidfd_dead(s->death.fd)) {
+		/* Gone: it announces for ever and does nothing. */
+	} else {
+		l->running++;
+	}
+}
+
+static struct look look(struct xtal_context *ctx, uint32_t slot, bool patient)
+{
+	struct look l = { 0 };
+
+	xtal_lock(&ctx->sessions_lock);
+	for (struct xtal_list *n = ctx->sessions.next; n != &ctx->sessions; n = n->next) {
+		struct xtal_session *s = xtal_container_of(n, struct xtal_session, node);
+
+		if (s->board)
+			look_at(s, (uint64_t)slot + 1, patient, &l);
+	}
+	xtal_unlock(&ctx->sessions_lock);
+	return l;
+}
+
+/* The pages of several segments are exchanged at once; the others' peers must look again. */
+struct move {
+	struct xtal_object *object;
+	const struct xtal_segment *skip;
+	bool moving;
+};
+
+static void move_one(struct xtal_context *ctx, void *arg)
+{
+	const struct move *m = arg;
+
+	xtal_registry_move(&ctx->registry, m->object, m->skip, m->moving);
+}
+
+/* No running peer is writing into a segment of the object that is moving. */
+static void settle_one(struct xtal_context *ctx, void *arg)
+{
+	const struct move *m = arg;
+	struct xtal_registry *r = &ctx->registry;
+
+	for (uint32_t i = 0; i < XTAL_MAX_SEGMENTS; i++) {
+		struct xtal_segment *seg = NULL;
+		bool ours;
+
+		xtal_lock(&r->lock);
+		if (i < r->slots)
+			seg = r->by_slot[i];
+		ours = seg && seg != m->skip && seg->backing.object == m->object;
+		xtal_unlock(&r->lock);
+		if (i >= r->slots)
+			break;
+		while (ours && look(ctx, i, false).running)
+			xtal_os_sleep_ns(50000);
+	}
+}
+
+/* Errors: -errno, nothing changed. */
+static int exchange(struct xtal_object *o, const struct xtal_segment *skip)
+{
+	struct move m = { .object = o, .skip = skip, .moving = true };
+	int err;
+
+	xtal_engine_each(move_one, &m);
+	owner_fence();
+	xtal_engine_each(settle_one, &m);
+	err = xtal_object_replace(o);
+	m.moving = false;
+	xtal_engine_each(move_one, &m);
+	return err;
+}
+
+/*
+ * Stopped peers name the slot. By cma they can do nothing any more: they were stopped outside
+ * the system call, and it will move nothing. By plain stores they can, unless the pages are
+ * ours to exchange. True: they are harmless now.
+ */
+static bool fence_off(struct xtal_segment *seg, int pid, bool *told)
+{
+	struct xtal_object *o = seg->backing.object;
+	int err;
+
+	if (!o || !(xtal_config()->paths & 1u << XTAL_PATH_MAP))
+		return true;
+	err = o->ours ? exchange(o, seg) : -EOPNOTSUPP;
+	if (!err) {
+		xtal_count(&xtal_totals.fenced, 1);
+		xtal_log(XTAL_LOG_WARNING, "xtal", "process %d is stopped in the middle of a copy "
+			 "to the segment at 0x%llx; its mapping was cut off", pid,
+			 (unsigned long long)seg->addr);
+		return true;
+	}
+	if (!*told)
+		xtal_log(XTAL_LOG_WARNING, "xtal", "unregistering the segment at 0x%llx waits for "
+			 "process %d, which is stopped in the middle of a copy to memory that it "
+			 "shares: continue or kill it", (unsigned long long)seg->addr, pid);
+	*told = true;
+	return false;
+}
+
+void xtal_revoke_wait(struct xtal_segment *seg)
+{
+	uint64_t identity = xtal_lane_id(seg->ctx->number, seg->slot);
+	uint64_t begun = xtal_os_now(), patience = (uint64_t)xtal_config()->revoke_ms * 1000000;
+	bool told = false;
+	unsigned rounds = 0;
+
+	owner_fence();
+	xtal_count(&xtal_totals.revocations, 1);
+	while (xtal_lanes_busy(identity, NULL)) {
+		if (++rounds % 64)
+			xtal_cpu_relax();
+		else
+			xtal_os_sleep_ns(20000);
+	}
+	for (rounds = 0;; rounds++) {
+		bool patient = xtal_os_now() - begun < patience;
+		struct look l = look(seg->ctx, seg->slot, patient);
+
+		if (!l.running && (!l.stuck || fence_off(seg, l.pid, &told)))
+			break;
+		if (rounds < 1000 && patient)
+			xtal_cpu_relax();
+		else
+			xtal_os_sleep_ns(rounds < 2000 ? 50000 : 2000000);
+	}
+}

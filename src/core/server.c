@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+/* Peers that reach a context of ours: accepting, resolving, and their message rings. */
+#include "core/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/config.h"
+#include "core/context_impl.h"
+#include "core/engine.h"
+#include "core/log.h"
+#include "os/proc.h"
+#include "os/thread.h"
+#include "os/vm.h"
+#include "wire/control.h"
+#include "xtal.h"
+
+static void session_end(struct xtal_session *s, const char *why)
+{
+	struct xtal_context *ctx = s->ctx;
+
+	xtal_log(XTAL_LOG_INFO, "xtal", "peer process %d of port %u leaves: %s", s->cred.pid,
+		 ctx->port, why);
+	xtal_lock(&ctx->sessions_lock);
+	xtal_list_remove(&s->node);
+	xtal_unlock(&ctx->sessions_lock);
+	if (s->drains)
+		xtal_agent_remove_drain(&s->drain);
+	xtal_agent_unwatch(&s->sock);
+	xtal_agent_unwatch(&s->death);
+	xtal_engine_close_fd(s->sock.fd);
+	xtal_engine_close_fd(s->death.fd);
+	xtal_engine_close_fd(s->doorbell);
+	if (s->memory)
+		xtal_os_unmap(s->memory, s->memory_len);
+	free(s);
+}
+
+static int reply(struct xtal_session *s, struct xtal_control *c, const int *fds, unsigned nfds)
+{
+	c->fds = nfds;
+	return xtal_os_send(s->sock.fd, c, sizeof(*c), fds, nfds);
+}
+
+static int refuse(struct xtal_session *s, uint32_t status, const char *text)
+{
+	struct xtal_control c;
+
+	xtal_control_init(&c, XTAL_CONTROL_REFUSE);
+	c.status = status;
+	snprintf(c.text, sizeof(c.text), "%s", text);
+	xtal_count(&xtal_totals.denied, 1);
+	reply(s, &c, NULL, 0);
+	return -ECONNREFUSED;
+}
+
+/* Under no lock. A reply is made in place; the effect's payload is in the ring. */
+static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8_t *payload,
+		      size_t len, const char **why)
+{
+	struct xtal_responder_effect e;
+	struct xtal_ring_slot slot;
+	struct xtal_msg m, answer;
+	uint64_t old[2] = { 0, 0 };
+	uint32_t status = XTAL_OK;
+
+	if (xtal_msg_decode_frame(header, len, &m, why))
+		return false;
+	xtal_responder_feed(&s->responder, &m, xtal_os_now(), &e);
+	switch (e.kind) {
+	case XTAL_RESPONDER_NONE:
+		return true;
+	case XTAL_RESPONDER_DROP:
+		*why = e.why;
+		return false;
+	case XTAL_RESPONDER_REPLY:
+		answer = e.reply;
+		break;
+	case XTAL_RESPONDER_READ:
+		/* There is room: serve() made sure. */
+		if (xtal_ring_reserve(&s->ring, e.len, &slot)) {
+			*why = "no room for an answer";
+			return false;
+		}
+		status = xtal_server_read(s, &e, slot.payload);
+		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, NULL,
+					   xtal_os_now(), &answer))
+			return true;
+		break;
+	case XTAL_RESPONDER_WRITE:
+	case XTAL_RESPONDER_ATOMIC:
+		status = xtal_server_execute(s, &e, payload, old);
+		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, old,
+					   xtal_os_now(), &answer))
+			return true;
+		break;
+	}
+	/* For a good READ this is the same place again, with the data in it. */
+	if (xtal_ring_reserve(&s->ring, answer.payload, &slot)) {
+		*why = "no room for an answer";
+		return false;
+	}
+	xtal_msg_encode(&answer, slot.header);
+	if (xtal_ring_publish(&s->ring))
+		xtal_os_event_signal(s->doorbell);
+	return true;
+}
+
+/* Executes waiting frames, a bounded number at a time so that no peer starves the others. */
+static bool serve(struct xtal_drain *d)
+{
+	struct xtal_session *s = xtal_container_of(d, struct xtal_session, drain);
+	const uint8_t *header, *payload;
+	const char *why = "broken ring";
+	size_t len;
+	bool did = false;
+
+	for (unsigned i = 0; i < 16; i++) {
+		int n = 0;
+
+		if (xtal_ring_has_room(&s->ring, XTAL_MSG_PIECE))
+			n = xtal_ring_peek(&s->ring, &header, &payload, &len);
+		else
+			s->stalled = true;
+		if (n > 0 && !serve_one(s, header, payload, len, &why))
+			n = -EPROTO;
+		if (n < 0) {
+			session_end(s, why);
+			return true;
+		}
+		if (n == 0)
+			break;
+		did = true;
+		if (xtal_ring_release(&s->ring))
+			xtal_os_event_signal(s->doorbell);
+	}
+	return did;
+}
+
+static bool serve_before_sleep(struct xtal_drain *d)
+{
+	struct xtal_session *s = xtal_container_of(d, struct xtal_session, drain);
+
+	if (s->stalled) {
+		s->stalled = false;
+		/* Waiting for room: the initiator's release rings our doorbell. */
+		return xtal_ring_prepare_room(&s->ring, XTAL_MSG_PIECE);
+	}
+	return xtal_ring_prepare_sleep(&s->ring);
+}
+
+static void serve_after_sleep(struct xtal_drain *d)
+{
+	struct xtal_session *s = xtal_container_of(d, struct xtal_session, drain);
+
+	xtal_ring_cancel_sleep(&s->ring);
+}
+
+/* The link's memory: board and rings. Errors: -errno. */
+static int make_memory(struct xtal_session *s, uint64_t capacity, int *fd)
+{
+	size_t len = xtal_board_bytes() + xtal_ring_layout_size(capacity);
+	struct xtal_responder_config rc = {
+		.cache = s->cache, .cache_size = XTAL_SESSION_CACHE, .piece = XTAL_MSG_PIECE,
+		.incarnation = s->ctx->incarnation, .first_seq = 1, .gaps = true,
+	};
+	void *rings;
+	int err;
+
+	if (xtal_ring_max_payload(capacity) < rc.piece)
+		rc.piece = xtal_ring_max_payload(capacity);
+	err = xtal_os_object_create("xtal-link", len, true, fd, &s->memory);
+	if (err)
+		return err;
+	s->memory_len = len;
+	s->board = s->memory;
+	rings = (uint8_t *)s->memory + xtal_board_bytes();
+	err = xtal_ring_init_at(rings, capacity, xtal_config()->counter_start);
+	if (!err)
+		err = xtal_ring_attach(rings, xtal_ring_layout_size(capacity), &s->ring,
+				       XTAL_RING_TARGET);
+	if (!err)
+		err = xtal_responder_init(&s->responder, &rc);
+	if (err)
+		xtal_os_close(*fd);
+	return err;
+}
+
+/* Takes the initiator's doorbell (fds[0]) on success. */
+static int hello(struct xtal_session *s, const struct xtal_control *c, int *fds, unsigned nfds)
+{
+	struct xtal_context *ctx = s->ctx;
+	uint64_t capacity = xtal_config()->ring_bytes;
+	uint32_t paths = xtal_config()->paths;
+	struct xtal_control w;
+	int out[3], err;
+
+	if (s->welcomed || nfds != 1)
+		return -EPROTO;
+	if (c->port != ctx->port || c->incarnation != xtal_incarnation_bits(ctx->incarnation))
+		return refuse(s, XTAL_REMOTE_ACCESS,
+			      "the port is held by another incarnation: the context that this "
+			      "descriptor belongs to is gone");
+	err = make_memory(s, capacity, &out[1]);
+	if (err)
+		return err;
+	s->doorbell = fds[0];
+	fds[0] = -1;
+	xtal_engine_track_fd(s->doorbell);
+	xtal_control_init(&w, XTAL_CONTROL_WELCOME);
+	w.incarnation = ctx->incarnation;
+	w.ring_bytes = (uint32_t)capacity;
+	w.flags = (c->flags & XTAL_CONTROL_FENCED && !xtal_lane_full_fence() ?
+			   XTAL_CONTROL_FENCED : 0) |
+		  (paths & 1u << XTAL_PATH_CMA && s->same_uid ? XTAL_CONTROL_CMA : 0) |
+		  (paths & 1u << XTAL_PATH_RING ? XTAL_CONTROL_RING : 0);
+	w.probe_addr = (uintptr_t)&ctx->probe_word;
+	w.probe_value = atomic_load(&ctx->probe_word);
+	w.clock = xtal_os_now();
+	out[0] = ctx->registry.table_fd;
+	out[2] = xtal_agent_doorbell();
+	s->welcomed = true;
+	s->drain = (struct xtal_drain){ .drain = serve, .before_sleep = serve_before_sleep,
+					.after_sleep = serve_after_sleep };
+	xtal_agent_add_drain(&s->drain);
+	s->drains = true;
+	err = reply(s, &w, out, 3);
+	xtal_os_close(out[1]);
+	return err;
+}
+
+/* What a grant says about mapping; an fd to send, or -1. *close_it: after sending. */
+static int offer_mapping(struct xtal_session *s, struct xtal_segment *seg, struct xtal_control *c,
+			 bool *close_it)
+{
+	struct xtal_object *o = seg->backing.object;
+	uint64_t page = xtal_os_page_size(), end;
+	int fd;
+
+	*close_it = false;
+	if (!o) {
+		snprintf(c->text, sizeof(c->text), "%s", seg->backing.reason);
+		return -1;
+	}
+	if (!(xtal_config()->paths & 1u << XTAL_PATH_MAP) || !s->same_uid) {
+		snprintf(c->text, sizeof(c->text), "%s", s->same_uid ?
+			 "not in the owner's XTAL_PATHS" : "we are of different users");
+		return -1;
+	}
+	if (!o->writable && seg->rights & (XTAL_RIGHT_WRITE | XTAL_RIGHT_ATOMIC)) {
+		snprintf(c->text, sizeof(c->text),
+			 "the owner's object can only be opened for reading");
+		return -1;
+	}
+	c->object = o->id;
+	c->offset = seg->backing.offset;
+	if (o->ours) {
+		c->map_offset = 0;
+		c->map_len = o->len;
+	} else {
+		c->map_offset = c->offset / page * page;
+		end = (c->offset + seg->len + page - 1) / page * page;
+		c->map_len = end - c->map_offset;
+	}
+	c->flags |= o->sealed ? XTAL_CONTROL_SEALED : 0;
+	snprintf(c->text, sizeof(c->text), "%s", seg->backing.reason);
+	if (seg->rights & (XTAL_RIGHT_WRITE | XTAL_RIGHT_ATOMIC)) {
+		c->flags |= XTAL_CONTROL_WRITABLE;
+		return o->fd;
+	}
+	if (xtal_os_reopen(o->fd, 0 /* O_RDONLY */, &fd)) {
+		snprintf(c->text, sizeof(c->text), "no read-only descriptor could be made");
+		return -1;
+	}
+	*close_it = true;
+	return fd;
+}
+
+static int resolve(struct xtal_session *s, const struct xtal_control *c)
+{
+	struct xtal_registry *r = &s->ctx->registry;
+	struct xtal_access access = { .addr = c->addr, .len = c->len, .token = c->token,
+				      .token_valid = c->flags & XTAL_CONTROL_TOKEN,
+				      .rights = c->rights };
+	struct xtal_found found;
+	struct xtal_control a;
+	bool close_it = false;
+	int fd = -1, err;
+	int status = xtal_registry_enter(r, s->ctx->number, &access, &xtal_agent_lane()->local,
+					 &found);
+
+	xtal_control_init(&a, status || (found.word & 3) != XTAL_SEG_LIVE ? XTAL_CONTROL_DENY :
+									    XTAL_CONTROL_GRANT);
+	a.id = c->id;
+	if (!status && a.type == XTAL_CONTROL_DENY) {
+		a.flags = XTAL_CONTROL_RETRY;
+	} else if (status) {
+		a.status = (uint32_t)status;
+		snprintf(a.text, sizeof(a.text), "%s", found.why);
+		xtal_count(&xtal_totals.denied, 1);
+		xtal_log(XTAL_LOG_WARNING, "xtal", "process %d may not touch %llu bytes at "
+			 "0x%llx: %s", s->cred.pid, (unsigned long long)c->len,
+			 (unsigned long long)c->addr, found.why);
+	} else {
+		/* The agent's lane keeps the segment until the answer is built. */
+		struct xtal_segment *seg = found.segment;
+
+		a.slot = found.slot;
+		a.word = found.word;
+		a.addr = found.lo;
+		a.len = found.hi - found.lo;
+		a.rights = seg->rights;
+		fd = offer_mapping(s, seg, &a, &close_it);
+	}
+	err = reply(s, &a, &fd, fd >= 0 ? 1 : 0);
+	atomic_store_explicit(&xtal_agent_lane()->local, 0, memory_order_release);
+	if (close_it)
+		xtal_os_close(fd);
+	return err;
+}
+
+static void session_ready(struct xtal_source *src)
+{
+	struct xtal_session *s = xtal_container_of(src, struct xtal_session, sock);
+
+	for (;;) {
+		int fds[XTAL_OS_MAX_FDS], err;
+		struct xtal_control c;
+		unsigned nfds = 0;
+		int n = xtal_os_recv(src->fd, &c, sizeof(c), fds, &nfds);
+
+		if (n == -EAGAIN)
+			return;
+		if (n <= 0) {
+			session_end(s, n ? strerror(-n) : "closed");
+			return;
+		}
+		err = xtal_control_check(&c, (size_t)n, nfds);
+		if (!err && c.type == XTAL_CONTROL_HELLO)
+			err = hello(s, &c, fds, nfds);
+		else if (!err && c.type == XTAL_CONTROL_RESOLVE && s->welcomed)
+			err = resolve(s, &c);
+		else
+			err = -EPROTO;
+		for (unsigned i = 0; i < nfds; i++)
+			if (fds[i] >= 0)
+				xtal_os_close(fds[i]);
+		if (err) {
+			session_end(s, strerror(-err));
+			return;
+		}
+	}
+}
+
+static void session_death(struct xtal_source *src)
+{
+	struct xtal_session *s = xtal_container_of(src, struct xtal_session, death);
+
+	if (xtal_os_pidfd_dead(src->fd))
+		session_end(s, "its process died");
+}
+
+static void accept_ready(struct xtal_source *src)
+{
+	struct xtal_context *ctx = xtal_container_of(src, struct xtal_context, listener);
+	int fd;
+
+	while (!xtal_os_accept(src->fd, &fd)) {
+		struct xtal_session *s = aligned_alloc(XTAL_CACHE_LINE, (sizeof(*s) + 63) & ~63ull);
+
+		if (!s) {
+			xtal_os_close(fd);
+			return;
+		}
+		memset(s, 0, sizeof(*s));
+		s->ctx = ctx;
+		s->doorbell = s->death.fd = -1;
+		s->sock = (struct xtal_source){ .fd = fd, .ready = session_ready };
+		xtal_engine_track_fd(fd);
+		xtal_lock(&ctx->sessions_lock);
+		xtal_list_append(&ctx->sessions, &s->node);
+		xtal_unlock(&ctx->sessions_lock);
+		if (xtal_os_peer_cred(fd, &s->cred) || xtal_agent_watch(&s->sock)) {
+			session_end(s, "no descriptor");
+			continue;
+		}
+		s->same_uid = s->cred.uid == xtal_os_uid();
+		if (!s->same_uid && !xtal_config()->any_uid) {
+			refuse(s, XTAL_UNREACHABLE, "the owner serves its own user only "
+			       "(XTAL_PEERS=any would allow others, over messages)");
+			session_end(s, "another user");
+			continue;
+		}
+		if (!xtal_os_peer_pidfd(fd, s->cred.pid, &s->death.fd)) {
+			xtal_engine_track_fd(s->death.fd);
+			s->death.ready = session_death;
+			xtal_agent_watch(&s->death);
+		} else {
+			s->death.fd = -1;
+		}
+	}
+}
+
+int xtal_server_open(struct xtal_context *ctx)
+{
+	ctx->listener.ready = accept_ready;
+	return xtal_agent_watch(&ctx->listener);
+}
+
+void xtal_server_close(struct xtal_context *ctx)
+{
+	xtal_agent_unwatch(&ctx->listener);
+	xtal_engine_close_fd(ctx->listener.fd);
+	while (!xtal_list_empty(&ctx->sessions))
+		session_end(xtal_container_of(ctx->sessions.next, struct xtal_session, node),
+			    "the context is closed");
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* The translation cache of a queue's lane; see xlat.h. */
+#include "core/xlat.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/context_impl.h"
+#include "core/link.h"
+#include "core/queue_impl.h"
+
+/* Spreads addresses of any alignment over the table. */
+static uint32_t place(const struct xtal_xlats *x, uint64_t addr, uint32_t tid)
+{
+	uint64_t h = (addr >> 6 ^ (uint64_t)tid << 40) * 0x9e3779b97f4a7c15u;
+
+	return (uint32_t)(h >> 40) & (x->size - 1);
+}
+
+int xtal_xlats_init(struct xtal_xlats *x)
+{
+	memset(x, 0, sizeof(*x));
+	x->size = XTAL_XLAT_MIN;
+	x->table = calloc(x->size, sizeof(*x->table));
+	return x->table ? 0 : -ENOMEM;
+}
+
+static void drop_seat(struct xtal_xlats *x, struct xtal_seat *seat)
+{
+	struct xtal_seat **at = &x->seats;
+
+	if (--seat->uses)
+		return;
+	while (*at != seat)
+		at = &(*at)->next;
+	*at = seat->next;
+	if (!seat->link->self)
+		xtal_link_unseat(seat->link, seat->activity);
+	xtal_link_put(seat->link);
+	free(seat);
+}
+
+static void clear(struct xtal_xlats *x, struct xtal_xlat *t)
+{
+	struct xtal_grant *grant = t->grant;
+
+	if (!t->hi)
+		return;
+	if (x->last == t)
+		x->last = NULL;
+	drop_seat(x, t->seat);
+	memset(t, 0, sizeof(*t));
+	xtal_grant_put(grant);
+}
+
+void xtal_xlats_fini(struct xtal_xlats *x)
+{
+	for (uint32_t i = 0; i < x->size; i++)
+		clear(x, &x->table[i]);
+	free(x->table);
+	x->table = NULL;
+}
+
+void xtal_xlat_stale(struct xtal_xlats *x, struct xtal_xlat *t)
+{
+	xtal_link_forget(t->grant);
+	clear(x, t);
+}
+
+void xtal_xlats_purge(struct xtal_xlats *x, struct xtal_link *link)
+{
+	for (uint32_t i = 0; i < x->size; i++)
+		if (x->table[i].hi && x->table[i].seat->link == link)
+			clear(x, &x->table[i]);
+}
+
+/* More segments than places: entries keep throwing each other out. */
+static void grow(struct xtal_xlats *x)
+{
+	uint32_t old_size = x->size;
+	struct xtal_xlat *old = x->table;
+	struct xtal_xlat *table = calloc(old_size * 4, sizeof(*table));
+
+	if (!table)
+		return;
+	x->table = table;
+	x->size = old_size * 4;
+	x->misses = 0;
+	x->last = NULL;
+	for (uint32_t i = 0; i < old_size; i++) {
+		struct xtal_xlat *t = &old[i], *to;
+
+		if (!t->hi)
+			continue;
+		to = &x->table[place(x, t->lo, t->tid)];
+		if (to->hi)
+			clear(x, t);
+		else
+			*to = *t;
+	}
+	free(old);
+}
+
+struct xtal_xlat *xtal_xlat_lookup(struct xtal_xlats *x, const struct xtal_remote *r, uint64_t len)
+{
+	/* An entry stands at its segment's start and at other addresses it was used with. */
+	struct xtal_xlat *t = &x->table[place(x, r->addr, r->tid)];
+
+	if (t->hi && xtal_xlat_covers(t, r, len)) {
+		x->last = t;
+		return t;
+	}
+	return NULL;
+}
+
+static struct xtal_seat *seat_on(struct xtal_queue *q, struct xtal_link *link)
+{
+	struct xtal_xlats *x = &q->xlats;
+	struct xtal_seat *seat;
+
+	for (seat = x->seats; seat; seat = seat->next)
+		if (seat->link == link) {
+			seat->uses++;
+			return seat;
+		}
+	seat = calloc(1, sizeof(*seat));
+	if (!seat)
+		return NULL;
+	seat->activity = link->self ? &q->lane.self : xtal_link_seat(link);
+	if (!seat->activity) {
+		free(seat);
+		return NULL;
+	}
+	atomic_fetch_add_explicit(&link->refs, 1, memory_order_relaxed);
+	seat->link = link;
+	seat->uses = 1;
+	seat->next = x->seats;
+	x->seats = seat;
+	return seat;
+}
+
+int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal_grant *grant,
+		  struct xtal_xlat **out)
+{
+	struct xtal_xlats *x = &q->xlats;
+	struct xtal_link *link = grant->link;
+	struct xtal_seat *seat = seat_on(q, link);
+	struct xtal_xlat *t;
+
+	if (!seat) {
+		xtal_grant_put(grant);
+		return -EBUSY;
+	}
+	t = &x->table[place(x, r->addr, r->tid)];
+	if (t->hi && ++x->misses > x->size && x->size < XTAL_XLAT_MAX) {
+		grow(x);
+		t = &x->table[place(x, r->addr, r->tid)];
+	}
+	clear(x, t);
+	*t = (struct xtal_xlat){
+		.lo = grant->lo, .hi = grant->hi, .eid = r->eid, .tid = r->tid,
+		.token = r->token, .token_valid = r->token_valid,
+		.full_fence = link->full_fence, .path = (uint8_t)grant->path,
+		.rights = (uint8_t)grant->rights, .slot_word = grant->slot_word,
+		.word = grant->word, .activity = seat->activity, .reach = grant->reach,
+		.announce = link->self ? xtal_lane_id(link->self->number, grant->slot) :
+					 (uint64_t)grant->slot + 1,
+		.peer_port = r->tid & 0xffff, .link_id = link->id, .grant = grant, .seat = seat,
+	};
+	x->last = t;
+	*out = t;
+	return 0;
+}
+
+struct xtal_local *xtal_local_lookup(struct xtal_queue *q, uint64_t addr, uint64_t len)
+{
+	struct xtal_xlats *x = &q->xlats;
+	struct xtal_registry *reg = &q->ctx->registry;
+	struct xtal_found found;
+	struct xtal_local *l;
+
+	for (uint32_t i = 0; i < XTAL_LOCALS; i++) {
+		l = &x->local[i];
+		if (addr >= l->lo && addr < l->hi && len <= l->hi - addr &&
+		    atomic_load_explicit(l->slot_word, memory_order_relaxed) == l->word) {
+			x->local_last = i;
+			return l;
+		}
+	}
+	if (xtal_registry_local(reg, addr, len, &found))
+		return NULL;
+	x->local_last = (x->local_last + 1) % XTAL_LOCALS;
+	l = &x->local[x->local_last];
+	*l = (struct xtal_local){ .lo = found.lo, .hi = found.hi, .word = found.word,
+				  .slot_word = &reg->table->word[found.slot],
+				  .announce = xtal_lane_id(q->ctx->number, found.slot) };
+	return l;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies are complete, touch nothing else, survive overlap, and their last word lands last. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/copy.h"
+
+#define AREA  8192
+#define GUARD 64
+
+static void fill(unsigned char *p, size_t n, unsigned seed)
+{
+	for (size_t i = 0; i < n; i++) {
+		seed = seed * 1103515245u + 12345u;
+		p[i] = (unsigned char)(seed >> 16);
+	}
+}
+
+static const size_t long_lengths[] = { 255,  256,  257,  511,  512,  1000, 2047, 2048,
+				       2055, 2056, 2057, 2100, 4095, 4096, 4097, 8000 };
+
+/* One copy at given offsets, compared with memcpy, surroundings included. */
+static void copy_once(size_t dst_off, size_t src_off, size_t len, bool split)
+{
+	static unsigned char src[AREA + 256], got[AREA + 256], want[AREA + 256];
+	unsigned char *d = got + GUARD + dst_off;
+
+	fill(src, sizeof(src), (unsigned)(len + 1));
+	memset(got, 0xa5, sizeof(got));
+	memset(want, 0xa5, sizeof(want));
+	memcpy(want + GUARD + dst_off, src + src_off, len);
+	if (split) {
+		size_t tail = xtal_copy_tail_len(d, len);
+
+		xtal_copy_body(d, src + src_off, len);
+		for (size_t i = len - tail; i < len; i++)
+			assert_int_equal(d[i], 0xa5);
+		xtal_copy_tail(d, src + src_off, len);
+	} else {
+		xtal_copy(d, src + src_off, len);
+	}
+	assert_memory_equal(got, want, sizeof(got));
+}
+
+static void every_alignment(void **state)
+{
+	(void)state;
+	for (size_t len = 0; len <= 140; len++)
+		for (size_t dst = 0; dst < 8; dst++)
+			for (size_t src = 0; src < 3; src++) {
+				copy_once(dst, src, len, false);
+				copy_once(dst, src, len, true);
+			}
+}
+
+static void long_copies(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(long_lengths) / sizeof(long_lengths[0]); i++)
+		for (size_t dst = 0; dst < 33; dst++) {
+			copy_once(dst, 0, long_lengths[i], false);
+			copy_once(dst, 5, long_lengths[i], true);
+		}
+}
+
+/* Lengths at which other machinery takes over. */
+static void huge_copies(void **state)
+{
+	static const size_t lengths[] = { 65536,  65531,           524288 - 8,           524288,
+					  524296, (size_t)3 << 20, ((size_t)1 << 20) + 3 };
+	unsigned char *src = malloc(4u << 20), *dst = malloc(4u << 20);
+
+	(void)state;
+	assert_non_null(src);
+	assert_non_null(dst);
+	fill(src, 4u << 20, 7);
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+		for (size_t off = 0; off < 16; off += 5) {
+			memset(dst, 0, lengths[i] + 64);
+			xtal_copy(dst + off, src + 3, lengths[i]);
+			assert_memory_equal(dst + off, src + 3, lengths[i]);
+			assert_int_equal(dst[off + lengths[i]], 0);
+		}
+	free(src);
+	free(dst);
+}
+
+static void tail_length(void **state)
+{
+	_Alignas(8) unsigned char area[64];
+
+	(void)state;
+	for (size_t off = 0; off < 8; off++)
+		for (size_t len = 0; len < 48; len++) {
+			size_t tail = xtal_copy_tail_len(area + off, len), end = (off + len) % 8;
+
+			assert_true(tail <= 15 && tail <= len);
+			assert_true((tail == 0) == (len == 0));
+			if (len >= 8)
+				assert_int_equal(tail, end == 0 ? 8 : end);
+		}
+}
+
+/* Also where dst lies behind src, which the contract does not even promise. */
+static void overlap(void **state)
+{
+	static unsigned char got[3 * AREA], want[3 * AREA];
+
+	(void)state;
+	for (size_t i = 0; i < 4000; i++) {
+		size_t len = i < 2000 ? i % 130 : (i * 37) % AREA;
+		size_t src = 200 + i % 7, dst = src + (i * 13) % 300 - 150;
+
+		fill(got, sizeof(got), (unsigned)i);
+		memcpy(want, got, sizeof(got));
+		memmove(want + dst, want + src, len);
+		xtal_copy(got + dst, got + src, len);
+		assert_memory_equal(got, want, sizeof(got));
+	}
+}
+
+/* A reader that spins on the last piece, as programs do, and then looks at the rest. */
+struct race {
+	unsigned char *dst;
+	size_t len;
+	unsigned rounds;
+	atomic_uint seen; /* rounds the reader has checked */
+	unsigned bad;
+};
+
+/* Size of the last naturally aligned piece. */
+static size_t last_piece(const unsigned char *dst, size_t len)
+{
+	size_t end = (uintptr_t)(dst + len) & 7, piece = end == 0 ? 8 : end & (~end + 1);
+
+	while (piece > len)
+		piece /= 2;
+	return piece;
+}
+
+static bool last_is(const unsigned char *end, size_t piece, unsigned char want)
+{
+	unsigned char bytes[8];
+	uint64_t v = 0;
+
+	/* Acquire: partner of the release store of the copy's last piece. */
+	switch (piece) {
+	case 8:
+		v = __atomic_load_n((const uint64_t *)(const void *)(end - 8), __ATOMIC_ACQUIRE);
+		break;
+	case 4:
+		v = __atomic_load_n((const uint32_t *)(const void *)(end - 4), __ATOMIC_ACQUIRE);
+		break;
+	case 2:
+		v = __atomic_load_n((const uint16_t *)(const void *)(end - 2), __ATOMIC_ACQUIRE);
+		break;
+	default:
+		v = __atomic_load_n(end - 1, __ATOMIC_ACQUIRE);
+		break;
+	}
+	memcpy(bytes, &v, sizeof(bytes));
+	return bytes[0] == want && bytes[piece - 1] == want;
+}
+
+static void *race_reader(void *arg)
+{
+	struct race *r = arg;
+	size_t piece = last_piece(r->dst, r->len);
+
+	for (unsigned round = 1; round <= r->rounds; round++) {
+		unsigned char want = (unsigned char)round;
+		unsigned spins = 0;
+
+		while (!last_is(r->dst + r->len, piece, want))
+			if (++spins % 1000 == 0)
+				sched_yield();
+		for (size_t i = 0; i < r->len; i++)
+			r->bad += r->dst[i] != want;
+		/* Release: our reads are over before the next round's stores. */
+		atomic_store_explicit(&r->seen, round, memory_order_release);
+	}
+	return NULL;
+}
+
+static void run_race(unsigned char *area, size_t off, size_t len)
+{
+	struct race r = { .dst = area + off, .len = len, .rounds = len > 2000 ? 150 : 600 };
+	unsigned char *src = malloc(len);
+	pthread_t reader;
+
+	assert_non_null(src);
+	memset(r.dst, 0, len);
+	assert_int_equal(pthread_create(&reader, NULL, race_reader, &r), 0);
+	for (unsigned round = 1; round <= r.rounds; round++) {
+		unsigned spins = 0;
+
+		memset(src, (int)(round & 255), len);
+		xtal_copy(r.dst, src, len);
+		/* Acquire: partner of the reader's release. */
+		while (atomic_load_explicit(&r.seen, memory_order_acquire) != round)
+			if (++spins % 1000 == 0)
+				sched_yield();
+	}
+	pthread_join(reader, NULL);
+	assert_int_equal(r.bad, 0);
+	free(src);
+}
+
+static void last_lands_last(void **state)
+{
+	static const size_t lengths[] = { 1,   2,    3,    4,    7,    8,    9,     12,   13,
+					  16,  24,   63,   64,   65,   100,  200,   255,  256,
+					  513, 1000, 2048, 2064, 4096, 5001, 65536, 65537 };
+	unsigned char *area = aligned_alloc(64, 128 << 10);
+
+	(void)state;
+	assert_non_null(area);
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		run_race(area, 0, lengths[i]);
+		run_race(area, 3, lengths[i]);
+		run_race(area, 4, lengths[i]);
+	}
+	free(area);
+}
+
+/* An aligned word is stored whole: nobody sees half of it. */
+struct words {
+	_Atomic uint64_t word;
+	atomic_bool stop;
+	uint64_t torn;
+};
+
+static void *word_reader(void *arg)
+{
+	struct words *w = arg;
+
+	while (!atomic_load(&w->stop)) {
+		uint64_t v = atomic_load(&w->word);
+
+		if (v != 0 && v != UINT64_MAX)
+			w->torn = v;
+	}
+	return NULL;
+}
+
+static void words_are_whole(void **state)
+{
+	struct words w = { 0 };
+	pthread_t reader;
+
+	(void)state;
+	assert_int_equal(pthread_create(&reader, NULL, word_reader, &w), 0);
+	for (unsigned i = 0; i < 200000; i++) {
+		uint64_t v = i & 1 ? UINT64_MAX : 0;
+
+		xtal_copy((void *)&w.word, &v, sizeof(v));
+	}
+	atomic_store(&w.stop, true);
+	pthread_join(reader, NULL);
+	assert_true(w.torn == 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_alignment), cmocka_unit_test(long_copies),
+		cmocka_unit_test(huge_copies),     cmocka_unit_test(tail_length),
+		cmocka_unit_test(overlap),         cmocka_unit_test(last_lands_last),
+		cmocka_unit_test(words_are_whole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
