@@ -168,15 +168,15 @@ static void execute(struct xtal_bulk *b, struct executor *e, uint64_t offset, ui
 	int err = -ESTALE;
 
 	for (unsigned tries = 0; err == -ESTALE && tries < 1000; tries++) {
-		xtal_path_table[b->grant->reach.kind]->prepare(e->activity->iov,
-							       b->remote + offset, len, tail);
+		xtal_path_table[b->grant->reach.kind]->prepare(e->activity->iov, b->remote + offset,
+							       len, tail);
 		atomic_store_explicit(&e->lane.local, b->local_announce, memory_order_relaxed);
 		atomic_store_explicit(&e->activity->word, b->announce, memory_order_release);
 		xtal_lane_fence(b->full_fence);
 		/* Partner: unregister bumps, then fences. */
 		fresh = atomic_load_explicit(b->slot_word, memory_order_acquire) == b->word;
-		local_fresh = atomic_load_explicit(b->local_word, memory_order_acquire) ==
-			      b->local_was;
+		local_fresh =
+			atomic_load_explicit(b->local_word, memory_order_acquire) == b->local_was;
 		err = fresh && local_fresh ? move(b, e, offset, len, tail) : 0;
 		if (fresh)
 			fresh = atomic_load_explicit(b->slot_word, memory_order_acquire) == b->word;

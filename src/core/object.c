@@ -70,7 +70,8 @@ static bool one_object(uint64_t addr, uint64_t len, struct xtal_os_backing *firs
 		return false;
 	}
 	if (!first->shared) {
-		snprintf(reason, size, "private memory (malloc, stack, MAP_PRIVATE): only the owner "
+		snprintf(reason, size,
+			 "private memory (malloc, stack, MAP_PRIVATE): only the owner "
 			 "has these pages; xtal_alloc memory would be mapped");
 		return false;
 	}
@@ -97,7 +98,8 @@ static struct xtal_object *add_users(const struct xtal_os_backing *b, char *reas
 		return o;
 	err = xtal_os_backing_open(b, &fd, &writable);
 	if (err) {
-		snprintf(reason, size, "shared memory of which neither a descriptor nor a name "
+		snprintf(reason, size,
+			 "shared memory of which neither a descriptor nor a name "
 			 "exists any more");
 		return NULL;
 	}
@@ -107,9 +109,13 @@ static struct xtal_object *add_users(const struct xtal_os_backing *b, char *reas
 		snprintf(reason, size, "no memory");
 		return NULL;
 	}
-	*o = (struct xtal_object){ .fd = fd, .id = ++next_id, .writable = writable,
-				   .sealed = xtal_os_sealed_shrink(fd), .inode = b->inode,
-				   .dev_major = b->dev_major, .dev_minor = b->dev_minor };
+	*o = (struct xtal_object){ .fd = fd,
+				   .id = ++next_id,
+				   .writable = writable,
+				   .sealed = xtal_os_sealed_shrink(fd),
+				   .inode = b->inode,
+				   .dev_major = b->dev_major,
+				   .dev_minor = b->dev_minor };
 	xtal_engine_track_fd(fd);
 	xtal_list_append(&objects, &o->node);
 	return o;
@@ -135,7 +141,8 @@ void xtal_object_find(uint64_t addr, uint64_t len, struct xtal_backing *out)
 		if (o) {
 			o->refs++;
 			out->offset = b.offset + (addr - b.start);
-			snprintf(out->reason, sizeof(out->reason), "the owner's shared mapping "
+			snprintf(out->reason, sizeof(out->reason),
+				 "the owner's shared mapping "
 				 "(memfd, shm or file)");
 		}
 		xtal_unlock(&objects_lock);
@@ -178,8 +185,13 @@ void *xtal_alloc(size_t len)
 		free(o);
 		return NULL;
 	}
-	*o = (struct xtal_object){ .refs = 1, .fd = fd, .writable = true, .sealed = true,
-				   .ours = true, .len = len, .addr = addr };
+	*o = (struct xtal_object){ .refs = 1,
+				   .fd = fd,
+				   .writable = true,
+				   .sealed = true,
+				   .ours = true,
+				   .len = len,
+				   .addr = addr };
 	xtal_engine_track_fd(fd);
 	xtal_lock(&objects_lock);
 	o->id = ++next_id;
@@ -202,8 +214,10 @@ void xtal_free(void *ptr)
 		o = NULL;
 	xtal_unlock(&objects_lock);
 	if (!o) {
-		xtal_refuse("xtal", "xtal_free(%p): not the start of memory that xtal_alloc "
-			    "returned", ptr);
+		xtal_refuse("xtal",
+			    "xtal_free(%p): not the start of memory that xtal_alloc "
+			    "returned",
+			    ptr);
 		return;
 	}
 	xtal_os_unmap(ptr, o->len);

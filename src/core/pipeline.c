@@ -108,8 +108,10 @@ static void need_worker(struct pipeline *p)
 	p->stop = false;
 	if (xtal_os_thread_start(name, worker, p)) {
 		atomic_store(&p->alive, 0);
-		xtal_log(XTAL_LOG_ERROR, "xtal", "no thread for pipeline %u: operations go on only "
-			 "while the program polls", p->number);
+		xtal_log(XTAL_LOG_ERROR, "xtal",
+			 "no thread for pipeline %u: operations go on only "
+			 "while the program polls",
+			 p->number);
 		return;
 	}
 	p->started = true;

@@ -232,9 +232,12 @@ static void retire(struct xtal_queue *q)
 {
 	struct xtal_pending *p = q->first;
 	uint32_t status = atomic_load_explicit(&p->status, memory_order_relaxed);
-	struct xtal_completion c = { .user = p->op.user, .opcode = p->op.opcode,
-				     .status = status, .len = status ? 0 : p->len,
-				     .peer_port = p->peer_port, .link_id = p->link_id };
+	struct xtal_completion c = { .user = p->op.user,
+				     .opcode = p->op.opcode,
+				     .status = status,
+				     .len = status ? 0 : p->len,
+				     .peer_port = p->peer_port,
+				     .link_id = p->link_id };
 
 	q->first = p->next;
 	if (!q->first)
@@ -259,8 +262,7 @@ void xtal_queue_progress(struct xtal_queue *q)
 		struct xtal_pending *p = q->first;
 
 		/* Acquire: all of the operation's effects. Partner: whoever set done. */
-		while (p && p != q->start &&
-		       atomic_load_explicit(&p->done, memory_order_acquire)) {
+		while (p && p != q->start && atomic_load_explicit(&p->done, memory_order_acquire)) {
 			if (!xtal_pending_finish(q, p))
 				return;
 			retire(q);
@@ -329,8 +331,8 @@ static void hand_over(struct xtal_queue *q)
 int xtal_queue_wait(struct xtal_queue *q, uint32_t count, int timeout_ms,
 		    struct xtal_completion *out)
 {
-	uint64_t deadline = timeout_ms < 0 ? UINT64_MAX :
-					     xtal_os_now() + (uint64_t)timeout_ms * 1000000;
+	uint64_t deadline =
+		timeout_ms < 0 ? UINT64_MAX : xtal_os_now() + (uint64_t)timeout_ms * 1000000;
 
 	for (;;) {
 		int n = xtal_queue_poll(q, count, out);
@@ -386,9 +388,10 @@ static void tick(struct xtal_queue *q, uint64_t now)
 	late = overdue(q, now);
 	xtal_unlock(&q->lock);
 	if (late) {
-		xtal_link_fail(late, XTAL_UNREACHABLE, "the owner of port %u made no progress for "
-			       "%llu ms", late->tid & 0xffff,
-			       (unsigned long long)(q->timeout_ns / 1000000));
+		xtal_link_fail(late, XTAL_UNREACHABLE,
+			       "the owner of port %u made no progress for "
+			       "%llu ms",
+			       late->tid & 0xffff, (unsigned long long)(q->timeout_ns / 1000000));
 		xtal_link_put(late);
 	}
 	xtal_links_tick(q->ctx, now);

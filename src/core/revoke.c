@@ -25,7 +25,8 @@ void xtal_revoke_setup(void)
 	/* Both halves are needed: being interrupted, and interrupting. */
 	full_fence = xtal_os_membarrier_register() || xtal_os_membarrier_global();
 	if (full_fence)
-		xtal_log(XTAL_LOG_INFO, "xtal", "no global membarrier here: every operation "
+		xtal_log(XTAL_LOG_INFO, "xtal",
+			 "no global membarrier here: every operation "
 			 "carries a full fence");
 }
 
@@ -74,8 +75,7 @@ static void look_at(struct xtal_session *s, uint64_t want, bool patient, struct 
 	}
 	if (!named)
 		return;
-	if (!patient && s->cred.pid &&
-	    xtal_os_process_state(s->cred.pid) == XTAL_OS_STOPPED) {
+	if (!patient && s->cred.pid && xtal_os_process_state(s->cred.pid) == XTAL_OS_STOPPED) {
 		l->stuck++;
 		l->pid = s->cred.pid;
 	} else if (!patient && s->death.fd >= 0 && xtal_os_pidfd_dead(s->death.fd)) {
@@ -166,15 +166,18 @@ static bool fence_off(struct xtal_segment *seg, int pid, bool *told)
 	err = o->ours ? exchange(o, seg) : -EOPNOTSUPP;
 	if (!err) {
 		xtal_count(&xtal_totals.fenced, 1);
-		xtal_log(XTAL_LOG_WARNING, "xtal", "process %d is stopped in the middle of a copy "
-			 "to the segment at 0x%llx; its mapping was cut off", pid,
-			 (unsigned long long)seg->addr);
+		xtal_log(XTAL_LOG_WARNING, "xtal",
+			 "process %d is stopped in the middle of a copy "
+			 "to the segment at 0x%llx; its mapping was cut off",
+			 pid, (unsigned long long)seg->addr);
 		return true;
 	}
 	if (!*told)
-		xtal_log(XTAL_LOG_WARNING, "xtal", "unregistering the segment at 0x%llx waits for "
+		xtal_log(XTAL_LOG_WARNING, "xtal",
+			 "unregistering the segment at 0x%llx waits for "
 			 "process %d, which is stopped in the middle of a copy to memory that it "
-			 "shares: continue or kill it", (unsigned long long)seg->addr, pid);
+			 "shares: continue or kill it",
+			 (unsigned long long)seg->addr, pid);
 	*told = true;
 	return false;
 }

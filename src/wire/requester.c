@@ -237,8 +237,8 @@ static struct xtal_requester_slot *slot_answered(const struct xtal_requester *r,
 	return NULL;
 }
 
-static const char *check_answer(const struct xtal_requester *r,
-				const struct xtal_requester_slot *s, const struct xtal_msg *m)
+static const char *check_answer(const struct xtal_requester *r, const struct xtal_requester_slot *s,
+				const struct xtal_msg *m)
 {
 	const struct xtal_request *q = &s->request;
 	uint64_t frame = m->ack - s->first_seq;
@@ -257,9 +257,9 @@ static const char *check_answer(const struct xtal_requester *r,
 	if (q->type != XTAL_MSG_READ) {
 		if (m->payload != 0)
 			return "response with data nobody asked for";
-		return s->all_framed && frame + 1 == s->frames ?
-			       NULL :
-			       "success before the operation was sent";
+		return s->all_framed && frame + 1 == s->frames
+			       ? NULL
+			       : "success before the operation was sent";
 	}
 	want = q->len - s->received;
 	if (want > r->config.piece)

@@ -25,7 +25,8 @@ _Static_assert(XTAL_RING_HEADER == XTAL_MSG_HEADER, "a frame carries one message
 
 #define SMALL 1024 /* 16 units of 64 bytes */
 
-static const uint64_t starts[] = { 0, 0xfffffff0, UINT64_MAX - SMALL, UINT64_MAX - 640, UINT64_MAX };
+static const uint64_t starts[] = { 0, 0xfffffff0, UINT64_MAX - SMALL, UINT64_MAX - 640,
+				   UINT64_MAX };
 #define STARTS (sizeof(starts) / sizeof(starts[0]))
 
 struct pair {
@@ -267,7 +268,10 @@ static void test_against_queue(void **state)
 	(void)state;
 	for (unsigned round = 0; round < 400; round++) {
 		size_t capacity = (size_t)SMALL << rng_below(&r, 3);
-		struct { uint64_t number; size_t len, bytes; } queue[64];
+		struct {
+			uint64_t number;
+			size_t len, bytes;
+		} queue[64];
 		uint64_t start = starts[rng_below(&r, STARTS)] - 64 * rng_below(&r, 64);
 		uint64_t in = 0, out = 0, tail = start & ~UINT64_C(63), used = 0;
 		struct pair p;
@@ -282,7 +286,8 @@ static void test_against_queue(void **state)
 			if (rng_below(&r, 2)) {
 				bool fits = used + need <= capacity;
 
-				assert_int_equal(post(&p.initiator, in, len, NULL), fits ? 0 : -EAGAIN);
+				assert_int_equal(post(&p.initiator, in, len, NULL),
+						 fits ? 0 : -EAGAIN);
 				if (!fits)
 					continue;
 				queue[in % 64].number = in;
@@ -317,7 +322,8 @@ static void test_all_fill_levels(void **state)
 
 				open_pair(&p, SMALL, starts[s] + 64 * shift);
 				for (unsigned i = 0; i < 40; i++) {
-					while (next - seen < fill && !post(&p.initiator, next, 48, NULL))
+					while (next - seen < fill &&
+					       !post(&p.initiator, next, 48, NULL))
 						next++;
 					assert_true(next - seen >= (fill < 3 ? fill : 3));
 					if (next != seen)
@@ -409,17 +415,29 @@ static void test_rubbish(void **state)
 		for (unsigned i = 0; i < 12; i++) {
 			struct xtal_ring_end *end = rng_below(&r, 2) ? &p.initiator : &p.target;
 			const uint8_t *header, *payload;
-			uint64_t words[] = { 0, 64, 1, 3, 4, 5, 1024, 2048, UINT64_MAX, UINT64_MAX - 63,
-					     p.initiator.out.position, p.target.out.position,
+			uint64_t words[] = { 0,
+					     64,
+					     1,
+					     3,
+					     4,
+					     5,
+					     1024,
+					     2048,
+					     UINT64_MAX,
+					     UINT64_MAX - 63,
+					     p.initiator.out.position,
+					     p.target.out.position,
 					     rng_next(&r) };
 			struct xtal_ring_slot slot;
 			size_t len = rng_below(&r, 350);
 			int n;
 
 			if (rng_below(&r, 2)) /* the counters, or any word */
-				memcpy(p.mem + 128 * (1 + rng_below(&r, 8)), &words[rng_below(&r, 13)], 8);
+				memcpy(p.mem + 128 * (1 + rng_below(&r, 8)),
+				       &words[rng_below(&r, 13)], 8);
 			else
-				memcpy(p.mem + 8 * rng_below(&r, p.len / 8), &words[rng_below(&r, 13)], 8);
+				memcpy(p.mem + 8 * rng_below(&r, p.len / 8),
+				       &words[rng_below(&r, 13)], 8);
 			n = xtal_ring_reserve(end, len, &slot);
 			if (n == 0) {
 				assert_true(slot.header >= p.mem + 1152);
@@ -658,22 +676,14 @@ static void test_doorbells(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_attach_refuses),
-		cmocka_unit_test(test_both_directions),
-		cmocka_unit_test(test_attach_late),
-		cmocka_unit_test(test_largest),
-		cmocka_unit_test(test_reserve_is_private),
-		cmocka_unit_test(test_peek_repeats),
-		cmocka_unit_test(test_against_queue),
-		cmocka_unit_test(test_all_fill_levels),
-		cmocka_unit_test(test_cancel),
-		cmocka_unit_test(test_sleep_flags),
-		cmocka_unit_test(test_rubbish),
-		cmocka_unit_test(test_bad_frames),
-		cmocka_unit_test(test_stress),
-		cmocka_unit_test(test_stress_cancel),
-		cmocka_unit_test(test_doorbells),
+		cmocka_unit_test(test_layout),          cmocka_unit_test(test_attach_refuses),
+		cmocka_unit_test(test_both_directions), cmocka_unit_test(test_attach_late),
+		cmocka_unit_test(test_largest),         cmocka_unit_test(test_reserve_is_private),
+		cmocka_unit_test(test_peek_repeats),    cmocka_unit_test(test_against_queue),
+		cmocka_unit_test(test_all_fill_levels), cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_sleep_flags),     cmocka_unit_test(test_rubbish),
+		cmocka_unit_test(test_bad_frames),      cmocka_unit_test(test_stress),
+		cmocka_unit_test(test_stress_cancel),   cmocka_unit_test(test_doorbells),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
