@@ -10,6 +10,7 @@
 #include "core/bulk.h"
 #include "core/config.h"
 #include "core/context_impl.h"
+#include "core/domain.h"
 #include "core/engine.h"
 #include "core/link.h"
 #include "core/log.h"
@@ -41,11 +42,15 @@ int xtal_queue_create(struct xtal_context *ctx, const struct xtal_queue_attr *at
 	memset(q, 0, sizeof(*q));
 	q->ctx = ctx;
 	q->depth = attr->depth;
+	q->mask = attr->domain ? xtal_domain_mask(attr->domain) : xtal_domain_all();
 	q->timeout_ns = (uint64_t)timeout * 1000000;
 	q->last = &q->first;
 	xtal_list_init(&q->node);
 	xtal_list_init(&q->tick_node);
 	xtal_list_init(&q->wait_node);
+	err = xtal_domain_choose(ctx, q->mask, &q->pipeline);
+	if (err)
+		goto free_queue;
 	err = xtal_xlats_init(&q->xlats);
 	if (err)
 		goto free_queue;
@@ -62,7 +67,6 @@ int xtal_queue_create(struct xtal_context *ctx, const struct xtal_queue_attr *at
 	}
 	ctx->queue_count++;
 	q->id = ctx->next_queue_id++ & 0xfffff;
-	q->pipeline = q->id % xtal_config()->pipelines;
 	xtal_lane_init(&q->lane);
 	xtal_list_append(&ctx->queues, &q->node);
 	xtal_unlock(&ctx->queues_lock);

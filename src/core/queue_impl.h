@@ -60,6 +60,7 @@ struct xtal_queue {
 	bool foreign;
 	_Atomic bool ticking; /* in the agent's list */
 	uint32_t depth, id, pipeline;
+	uint32_t mask; /* pipelines that may help with long copies */
 	uint64_t accepted;
 	struct xtal_pending *first, **last; /* in flight and waiting, oldest first */
 	struct xtal_pending *start;         /* first one in state NEW */
