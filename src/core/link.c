@@ -172,6 +172,9 @@ void xtal_link_put(struct xtal_link *link)
 		free(xtal_container_of(n, struct xtal_resolve, node));
 	}
 	atomic_fetch_sub_explicit(&xtal_totals.links, 1, memory_order_relaxed);
+	/* Not before: fragments of a long copy look at its slot table until they are done. */
+	if (link->self)
+		atomic_fetch_sub_explicit(&link->self->users, 1, memory_order_release);
 	free(link);
 }
 
@@ -471,8 +474,6 @@ void xtal_link_fail(struct xtal_link *link, uint32_t status, const char *format,
 	for (struct xtal_list *n = ctx->queues.next; n != &ctx->queues; n = n->next)
 		xtal_queue_link_lost(xtal_container_of(n, struct xtal_queue, node), link);
 	xtal_unlock(&ctx->queues_lock);
-	if (link->self)
-		atomic_fetch_sub_explicit(&link->self->users, 1, memory_order_release);
 	xtal_link_post(link);
 }
 
