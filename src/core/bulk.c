@@ -160,6 +160,14 @@ static int move(struct xtal_bulk *b, struct executor *e, uint64_t offset, uint64
 	return path->put(reach, e->activity->iov, remote, local, len);
 }
 
+/* The first failure counts. */
+static void fail(struct xtal_bulk *b, uint32_t status)
+{
+	uint32_t ok = XTAL_OK;
+
+	atomic_compare_exchange_strong(&b->status, &ok, status);
+}
+
 /* Moves one piece under announcements; failures end up in the status. */
 static void execute(struct xtal_bulk *b, struct executor *e, uint64_t offset, uint64_t len,
 		    bool tail)
@@ -168,6 +176,11 @@ static void execute(struct xtal_bulk *b, struct executor *e, uint64_t offset, ui
 	bool fresh = false, local_fresh = false;
 	int err = -ESTALE;
 
+	/* The owner may be dead, and its pid soon somebody else's. */
+	if (atomic_load(&b->grant->link->state) == XTAL_LINK_DEAD) {
+		fail(b, XTAL_UNREACHABLE);
+		return;
+	}
 	for (unsigned tries = 0; err == -ESTALE && tries < 1000; tries++) {
 		xtal_path_table[b->grant->reach.kind]->prepare(e->activity->iov, b->remote + offset,
 							       len, tail);
@@ -196,11 +209,8 @@ static void execute(struct xtal_bulk *b, struct executor *e, uint64_t offset, ui
 		status = XTAL_LOCAL_ACCESS;
 	else if (err)
 		status = XTAL_REMOTE_ACCESS;
-	if (status) {
-		uint32_t ok = XTAL_OK;
-
-		atomic_compare_exchange_strong(&b->status, &ok, status);
-	}
+	if (status)
+		fail(b, status);
 }
 
 /* All fragments are in place: the last word, then the completion. */

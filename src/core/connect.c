@@ -481,13 +481,11 @@ void xtal_connect_unmap(struct xtal_window *w)
 
 void xtal_connect_stop(struct xtal_link *link)
 {
+	/* The socket stays open until the last reference is gone: once the owner has seen its end
+	 * it no longer looks at our announcements, and a long copy may still be under way. */
 	xtal_messages_close(link);
 	xtal_agent_unwatch(&link->sock);
 	xtal_agent_unwatch(&link->death);
-	/* The owner sees the end of the stream and forgets us. */
-	xtal_engine_close_fd(link->sock.fd);
-	xtal_engine_close_fd(link->death.fd);
-	link->sock.fd = link->death.fd = -1;
 }
 
 void xtal_connect_close(struct xtal_link *link)
