@@ -124,6 +124,12 @@ int xtal_context_at_fork(void (*prepare)(void), void (*parent)(void), void (*chi
 	return err ? err : xtal_os_atfork(prepare, parent, child);
 }
 
+/* Whatever the agent was in the middle of is over when it has come to this. */
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
 static void lose_self(struct xtal_context *other, void *arg)
 {
 	xtal_links_close(other, arg);
@@ -154,6 +160,8 @@ int xtal_context_close(struct xtal_context **ctxp)
 	xtal_agent_call(close_on_agent, ctx);
 	xtal_engine_each(lose_self, ctx);
 	xtal_links_close(ctx, NULL);
+	/* It may be ending one of our links: those are out of the list, but it uses ctx yet. */
+	xtal_agent_call(nothing, NULL);
 	xtal_engine_leave(ctx);
 	xtal_registry_fini(&ctx->registry);
 	xtal_os_close(ctx->async_fd);
