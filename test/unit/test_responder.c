@@ -303,7 +303,8 @@ static void test_ping(void **state)
 	assert_true(e.reply.type == XTAL_MSG_PONG && e.reply.id == 4);
 	assert_true(e.reply.ack == 10 && e.reply.stamp == 50);
 	/* between two pieces it changes nothing */
-	result(&f, feed(&f, piece(&f, XTAL_MSG_WRITE, 7, 150, 100), XTAL_RESPONDER_WRITE), XTAL_OK);
+	result(&f, feed(&f, piece(&f, XTAL_MSG_WRITE, 7, 150, 100), XTAL_RESPONDER_WRITE),
+	       XTAL_OK);
 }
 
 static void test_lying_initiator(void **state)
@@ -351,7 +352,8 @@ static void test_lying_initiator(void **state)
 	DIFFERS(rights, XTAL_MSG_RIGHT_READ);
 	DIFFERS(flags, XTAL_MSG_TOKEN | XTAL_MSG_NOTIFY);
 #undef DIFFERS
-	result(&f, feed(&f, piece(&f, XTAL_MSG_WRITE, 7, 350, 100), XTAL_RESPONDER_WRITE), XTAL_OK);
+	result(&f, feed(&f, piece(&f, XTAL_MSG_WRITE, 7, 350, 100), XTAL_RESPONDER_WRITE),
+	       XTAL_OK);
 
 	/* also what is ignored must be of the failed operation */
 	start(&f, 1, false);
@@ -406,9 +408,11 @@ static void test_gaps(void **state)
 	f.seq += 2; /* the first of 8 and all of 9 were cancelled */
 	feed(&f, piece(&f, XTAL_MSG_READ, 8, 350, 100), XTAL_RESPONDER_NONE);
 	result(&f, feed(&f, piece(&f, XTAL_MSG_WRITE, 9, 350, 0), XTAL_RESPONDER_WRITE), XTAL_OK);
-	result(&f, feed(&f, piece(&f, XTAL_MSG_WRITE, 9, 350, 100), XTAL_RESPONDER_WRITE), XTAL_OK);
+	result(&f, feed(&f, piece(&f, XTAL_MSG_WRITE, 9, 350, 100), XTAL_RESPONDER_WRITE),
+	       XTAL_OK);
 	f.seq++;
-	m = result(&f, feed(&f, piece(&f, XTAL_MSG_WRITE, 10, 10, 0), XTAL_RESPONDER_WRITE), XTAL_OK);
+	m = result(&f, feed(&f, piece(&f, XTAL_MSG_WRITE, 10, 10, 0), XTAL_RESPONDER_WRITE),
+		   XTAL_OK);
 	assert_true(m.id == 10 && m.seq == 1);
 	/* never backwards, and without a gap the pieces must match */
 	f.seq--;
@@ -427,8 +431,9 @@ static void test_numbers_wrap(void **state)
 
 			start(&f, starts[s], g);
 			for (uint64_t i = 0; i < 40; i++) {
-				struct xtal_msg m = result(
-					&f, feed(&f, cas(&f, i, 8), XTAL_RESPONDER_ATOMIC), XTAL_OK);
+				struct xtal_responder_effect e =
+					feed(&f, cas(&f, i, 8), XTAL_RESPONDER_ATOMIC);
+				struct xtal_msg m = result(&f, e, XTAL_OK);
 
 				assert_true(m.seq == starts[s] + i);
 				f.seq += g;
@@ -519,8 +524,8 @@ static void test_noise(void **state)
 			assert_true(e.total == first.total && e.kind == first.kind);
 			assert_true(e.offset + e.len <= e.total && !answered);
 			executed++;
-			if (xtal_responder_result(&f.r, &e, ok ? XTAL_OK : XTAL_REMOTE_ACCESS, NULL, 1,
-						  &reply)) {
+			if (xtal_responder_result(&f.r, &e, ok ? XTAL_OK : XTAL_REMOTE_ACCESS,
+						  NULL, 1, &reply)) {
 				assert_null(xtal_msg_check(&reply));
 				answered = reply.flags & XTAL_MSG_LAST;
 			}
