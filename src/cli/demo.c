@@ -19,7 +19,7 @@
 #define BIG    (64u << 20)
 #define BLOCK  (4u << 10)
 #define ROUNDS 1000u
-#define ADDS   100000u
+#define ADDS   1000000u
 
 static const char help[] =
 	"Usage: xtal demo\n"
