@@ -636,15 +636,9 @@ static void test_noise(void **state)
 							     : failure(&f, m, XTAL_REMOTE_ACCESS);
 			struct xtal_requester_effect e;
 			const struct xtal_request *q;
-<<<<<<< HEAD
 			uint64_t *field[] = {
 				&a.seq, &a.ack, &a.id, &a.total, &a.offset, &a.piece
 			};
-=======
-			uint64_t *field[] = {
-				&a.seq, &a.ack, &a.id, &a.total, &a.offset, &a.piece
-			};
->>>>>>> wire
 
 			if (rng_below(&r, 4) == 0)
 				*field[rng_below(&r, 6)] += rng_below(&r, 3) - 1;

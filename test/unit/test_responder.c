@@ -428,15 +428,9 @@ static void test_numbers_wrap(void **state)
 
 			start(&f, starts[s], g);
 			for (uint64_t i = 0; i < 40; i++) {
-<<<<<<< HEAD
-				struct xtal_msg m =
-					result(&f, feed(&f, cas(&f, i, 8), XTAL_RESPONDER_ATOMIC),
-					       XTAL_OK);
-=======
 				struct xtal_responder_effect e =
 					feed(&f, cas(&f, i, 8), XTAL_RESPONDER_ATOMIC);
 				struct xtal_msg m = result(&f, e, XTAL_OK);
->>>>>>> wire
 
 				assert_true(m.seq == starts[s] + i);
 				f.seq += g;
@@ -528,13 +522,8 @@ static void test_noise(void **state)
 			assert_true(e.total == first.total && e.kind == first.kind);
 			assert_true(e.offset + e.len <= e.total && !answered);
 			executed++;
-<<<<<<< HEAD
 			if (xtal_responder_result(&f.r, &e, ok ? XTAL_OK : XTAL_REMOTE_ACCESS, NULL,
 						  1, &reply)) {
-=======
-			if (xtal_responder_result(&f.r, &e, ok ? XTAL_OK : XTAL_REMOTE_ACCESS, NULL,
-						  1, &reply)) {
->>>>>>> wire
 				assert_null(xtal_msg_check(&reply));
 				answered = reply.flags & XTAL_MSG_LAST;
 			}

@@ -415,21 +415,6 @@ static void test_rubbish(void **state)
 		for (unsigned i = 0; i < 12; i++) {
 			struct xtal_ring_end *end = rng_below(&r, 2) ? &p.initiator : &p.target;
 			const uint8_t *header, *payload;
-<<<<<<< HEAD
-			uint64_t words[] = { 0,
-					     64,
-					     1,
-					     3,
-					     4,
-					     5,
-					     1024,
-					     2048,
-					     UINT64_MAX,
-					     UINT64_MAX - 63,
-					     p.initiator.out.position,
-					     p.target.out.position,
-					     rng_next(&r) };
-=======
 			uint64_t words[] = {
 				0,
 				64,
@@ -446,23 +431,14 @@ static void test_rubbish(void **state)
 				rng_next(&r),
 			};
 			uint64_t word = words[rng_below(&r, 13)];
->>>>>>> wire
 			struct xtal_ring_slot slot;
 			size_t len = rng_below(&r, 350);
 			int n;
 
 			if (rng_below(&r, 2)) /* the counters, or any word */
-<<<<<<< HEAD
-				memcpy(p.mem + 128 * (1 + rng_below(&r, 8)),
-				       &words[rng_below(&r, 13)], 8);
-			else
-				memcpy(p.mem + 8 * rng_below(&r, p.len / 8),
-				       &words[rng_below(&r, 13)], 8);
-=======
 				memcpy(p.mem + 128 * (1 + rng_below(&r, 8)), &word, 8);
 			else
 				memcpy(p.mem + 8 * rng_below(&r, p.len / 8), &word, 8);
->>>>>>> wire
 			n = xtal_ring_reserve(end, len, &slot);
 			if (n == 0) {
 				assert_true(slot.header >= p.mem + 1152);
@@ -795,16 +771,6 @@ static void test_meetings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-<<<<<<< HEAD
-		cmocka_unit_test(test_layout),          cmocka_unit_test(test_attach_refuses),
-		cmocka_unit_test(test_both_directions), cmocka_unit_test(test_attach_late),
-		cmocka_unit_test(test_largest),         cmocka_unit_test(test_reserve_is_private),
-		cmocka_unit_test(test_peek_repeats),    cmocka_unit_test(test_against_queue),
-		cmocka_unit_test(test_all_fill_levels), cmocka_unit_test(test_cancel),
-		cmocka_unit_test(test_sleep_flags),     cmocka_unit_test(test_rubbish),
-		cmocka_unit_test(test_bad_frames),      cmocka_unit_test(test_stress),
-		cmocka_unit_test(test_stress_cancel),   cmocka_unit_test(test_doorbells),
-=======
 		cmocka_unit_test(test_layout),          cmocka_unit_test(test_attach_refuses),
 		cmocka_unit_test(test_both_directions), cmocka_unit_test(test_attach_late),
 		cmocka_unit_test(test_largest),         cmocka_unit_test(test_reserve_is_private),
@@ -814,7 +780,6 @@ int main(void)
 		cmocka_unit_test(test_bad_frames),      cmocka_unit_test(test_stress),
 		cmocka_unit_test(test_stress_cancel),   cmocka_unit_test(test_doorbells),
 		cmocka_unit_test(test_meetings),
->>>>>>> wire
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
