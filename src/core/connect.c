@@ -214,15 +214,31 @@ static void welcome(struct xtal_link *link, const struct xtal_control *c, int *f
 	xtal_connect_ask(link);
 }
 
-/* Under the link's lock: the mapping of the object's part, shared by all grants in it. */
+/* The granted range lies in the part to map, and both are what the rights ask for. */
+static bool part_valid(const struct xtal_control *c)
+{
+	bool write = c->rights & (XTAL_RIGHT_WRITE | XTAL_RIGHT_ATOMIC);
+
+	return c->map_offset % xtal_os_page_size() == 0 && c->map_len &&
+	       c->map_offset + c->map_len > c->map_offset && c->offset >= c->map_offset &&
+	       c->offset - c->map_offset <= c->map_len &&
+	       c->len <= c->map_len - (c->offset - c->map_offset) &&
+	       (!write || c->flags & XTAL_CONTROL_WRITABLE);
+}
+
+/* Under the link's lock: the mapping of the object's part, shared by all grants in it. Every
+ * grant is checked, also one that finds its window mapped: it says itself where in it it lies. */
 static int map_window(struct xtal_link *link, const struct xtal_control *c, int fd,
 		      struct xtal_window **out)
 {
 	bool writable = c->flags & XTAL_CONTROL_WRITABLE;
+	uint64_t page = xtal_os_page_size(), size;
 	struct xtal_window *w;
-	uint64_t size;
+	bool sealed;
 	int err;
 
+	if (!part_valid(c))
+		return -EPROTO;
 	for (struct xtal_list *n = link->windows.next; n != &link->windows; n = n->next) {
 		w = xtal_container_of(n, struct xtal_window, node);
 		if (w->object == c->object && w->offset == c->map_offset && w->len == c->map_len &&
@@ -235,10 +251,10 @@ static int map_window(struct xtal_link *link, const struct xtal_control *c, int 
 	err = xtal_os_object_size(fd, &size);
 	if (err)
 		return err;
-	if (c->map_offset % xtal_os_page_size() || !c->map_len ||
-	    c->map_offset + c->map_len < c->map_offset || c->offset < c->map_offset ||
-	    c->offset - c->map_offset > c->map_len ||
-	    c->len > c->map_len - (c->offset - c->map_offset))
+	/* Our own look at the seal counts, not the owner's word. What cannot shrink and is all
+	 * there can be touched without a guard. */
+	sealed = xtal_os_sealed_shrink(fd);
+	if (sealed && c->map_offset + c->map_len > (size + page - 1) / page * page)
 		return -EPROTO;
 	w = calloc(1, sizeof(*w));
 	if (!w)
@@ -247,7 +263,8 @@ static int map_window(struct xtal_link *link, const struct xtal_control *c, int 
 				   .object = c->object,
 				   .offset = c->map_offset,
 				   .len = c->map_len,
-				   .writable = writable };
+				   .writable = writable,
+				   .sealed = sealed };
 	err = xtal_os_map(fd, w->offset, w->len, writable, &w->addr);
 	if (err) {
 		free(w);
@@ -269,9 +286,7 @@ static void choose_path(struct xtal_link *link, struct xtal_grant *g, const stru
 	if (nfds && xtal_config()->paths & 1u << XTAL_PATH_MAP) {
 		err = map_window(link, c, fds[0], &g->window);
 		if (!err) {
-			/* Our own look at the seal counts, not the owner's word. */
-			g->reach.kind = xtal_os_sealed_shrink(fds[0]) ? XTAL_REACH_DIRECT
-								      : XTAL_REACH_GUARDED;
+			g->reach.kind = g->window->sealed ? XTAL_REACH_DIRECT : XTAL_REACH_GUARDED;
 			g->reach.base = (uint8_t *)g->window->addr + (c->offset - c->map_offset);
 			g->path = XTAL_PATH_MAP;
 			if (g->reach.kind == XTAL_REACH_GUARDED)

@@ -18,6 +18,7 @@ struct xtal_window {
 	uint32_t refs;
 	uint64_t object, offset, len;
 	bool writable;
+	bool sealed; /* what was mapped cannot shrink */
 	void *addr;
 };
 

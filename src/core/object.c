@@ -10,7 +10,6 @@
 #include "base/export.h"
 #include "base/lock.h"
 #include "core/config.h"
-#include "core/engine.h"
 #include "core/log.h"
 #include "os/fence.h"
 #include "os/sock.h"
@@ -116,7 +115,6 @@ static struct xtal_object *add_users(const struct xtal_os_backing *b, char *reas
 				   .inode = b->inode,
 				   .dev_major = b->dev_major,
 				   .dev_minor = b->dev_minor };
-	xtal_engine_track_fd(fd);
 	xtal_list_append(&objects, &o->node);
 	return o;
 }
@@ -161,7 +159,7 @@ void xtal_object_put(struct xtal_object *o)
 		xtal_list_remove(&o->node);
 	xtal_unlock(&objects_lock);
 	if (o) {
-		xtal_engine_close_fd(o->fd);
+		xtal_os_close(o->fd);
 		free(o);
 	}
 }
@@ -192,7 +190,6 @@ void *xtal_alloc(size_t len)
 				   .ours = true,
 				   .len = len,
 				   .addr = addr };
-	xtal_engine_track_fd(fd);
 	xtal_lock(&objects_lock);
 	o->id = ++next_id;
 	xtal_list_append(&objects, &o->node);
@@ -237,9 +234,8 @@ int xtal_object_replace(struct xtal_object *o)
 
 		o->fd = fd;
 		o->id = ++next_id; /* peers map the new one beside the old */
-		xtal_engine_track_fd(fd);
 		xtal_unlock(&objects_lock);
-		xtal_engine_close_fd(old);
+		xtal_os_close(old);
 		return 0;
 	}
 	xtal_unlock(&objects_lock);
