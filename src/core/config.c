@@ -46,6 +46,7 @@ enum index {
 	SPIN_US,
 	RING_BYTES,
 	REVOKE_MS,
+	ALLOW_CMA,
 	PEERS,
 	LOG,
 	LOG_LEVEL,
@@ -73,6 +74,8 @@ static struct setting settings[COUNT] = {
 			 "capacity of each message ring, a power of two, 4k..16m" },
 	[REVOKE_MS] = { "XTAL_REVOKE_MS", KIND_SIZE, 50, 0, 60000,
 			"patience of unregister with a stopped peer, ms, 0..60000" },
+	[ALLOW_CMA] = { "XTAL_ALLOW_CMA", KIND_FLAG, 0, 0, 1,
+			"1: where Yama restricts it, let our user's processes use cma on this one" },
 	[PEERS] = { "XTAL_PEERS", KIND_PEERS, 0, 0, 1,
 		    "whom to serve: same (our own user) or any (others over ring only)" },
 	[LOG] = { "XTAL_LOG", KIND_TEXT, 0, 0, 0, "where the log goes: syslog, stderr or a file" },
@@ -305,6 +308,7 @@ static void load(void)
 	c->fragment_bytes = settings[FRAGMENT_BYTES].number;
 	c->spin_us = (uint32_t)settings[SPIN_US].number;
 	c->revoke_ms = (uint32_t)settings[REVOKE_MS].number;
+	c->allow_cma = settings[ALLOW_CMA].number;
 	c->any_uid = settings[PEERS].number;
 	c->counter_start = settings[COUNTER_START].number;
 	for (c->ring_bytes = RING_MIN; c->ring_bytes < settings[RING_BYTES].number;)

@@ -22,6 +22,7 @@ struct xtal_config {
 	uint32_t spin_us;        /* how long the agent looks for more after a message */
 	uint64_t ring_bytes;     /* capacity of each direction of a message ring */
 	uint32_t revoke_ms;      /* patience with a peer that is in the middle of a copy */
+	bool allow_cma;          /* XTAL_ALLOW_CMA: lift Yama's restriction on this process */
 	bool any_uid;            /* XTAL_PEERS=any: serve peers of other uids (over ring) */
 	uint64_t counter_start;  /* XTAL_COUNTER_START: debug: first value of ring counters */
 };

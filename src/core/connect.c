@@ -67,7 +67,9 @@ static void try_cma(struct xtal_link *link, const struct xtal_control *c)
 	}
 	snprintf(link->cma_text, sizeof(link->cma_text), "process_vm_readv of process %d: %s%s",
 		 link->pid, strerror(n < 0 ? (int)-n : EIO),
-		 n == -EPERM ? " (Yama ptrace_scope, seccomp, other user, or not dumpable)" : "");
+		 n == -EPERM ? " (Yama ptrace_scope: XTAL_ALLOW_CMA=1 at the owner; or seccomp, "
+			       "other user, not dumpable)"
+			     : "");
 }
 
 void xtal_connect_run(struct xtal_task *task)

@@ -152,8 +152,7 @@ static int refresh_head(struct xtal_ring_end *end)
 	struct xtal_ring_half *out = &end->out;
 	uint64_t head = atomic_load_explicit(&out->words->head, memory_order_seq_cst);
 
-	if (!counters_valid(head, out->position, end->capacity) ||
-	    head - out->peer > out->position - out->peer)
+	if (!counters_valid(head, out->position, end->capacity))
 		return -EPROTO;
 	out->peer = head;
 	return 0;
@@ -259,7 +258,7 @@ static int refresh_tail(struct xtal_ring_end *end)
 	struct xtal_ring_half *in = &end->in;
 	uint64_t tail = atomic_load_explicit(&in->words->tail, memory_order_seq_cst);
 
-	if (!counters_valid(in->position, tail, end->capacity) || tail - in->shown > end->capacity)
+	if (!counters_valid(in->position, tail, end->capacity))
 		return -EPROTO;
 	in->peer = tail;
 	return 0;

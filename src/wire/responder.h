@@ -45,8 +45,8 @@ struct xtal_responder_effect {
 	enum xtal_msg_atomic atomic;
 	uint8_t operand_size;
 	uint64_t operand[2], compare[2];
-	struct xtal_msg reply;
-	const char *why;
+	struct xtal_msg reply; /* valid for REPLY */
+	const char *why;       /* of a DROP or a refusal, else NULL */
 };
 
 /* The outcome of an executed WRITE or ATOMIC, or of a failed READ, for replay. */
@@ -74,7 +74,7 @@ struct xtal_responder {
 	uint64_t seq;         /* next request frame's number */
 	uint64_t reply_seq;   /* next RESPONSE's number */
 	uint64_t cached;      /* results put into the cache so far */
-	struct xtal_msg open; /* the operation of the newest frame */
+	struct xtal_msg open; /* while is_open: the first frame seen of the operation */
 	uint64_t open_next;   /* where its next piece begins */
 	bool is_open;         /* pieces are still to come */
 	bool is_ended;        /* ... but it was answered, or given up: ignore them */

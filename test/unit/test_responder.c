@@ -428,9 +428,9 @@ static void test_numbers_wrap(void **state)
 
 			start(&f, starts[s], g);
 			for (uint64_t i = 0; i < 40; i++) {
-				struct xtal_msg m =
-					result(&f, feed(&f, cas(&f, i, 8), XTAL_RESPONDER_ATOMIC),
-					       XTAL_OK);
+				struct xtal_responder_effect e =
+					feed(&f, cas(&f, i, 8), XTAL_RESPONDER_ATOMIC);
+				struct xtal_msg m = result(&f, e, XTAL_OK);
 
 				assert_true(m.seq == starts[s] + i);
 				f.seq += g;
