@@ -244,13 +244,13 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 			r.operand[1] = r.compare[1] = 0;
 		break;
 	}
-	if (op->flags & XTAL_OP_NOTIFY && op->notify.tid == op->remote.tid) {
+	if (op->flags & XTAL_OP_NOTIFY && op->notify.tid == op->remote.tid &&
+	    xtal_eid_equal(op->notify.eid, op->remote.eid)) {
 		r.flags |= XTAL_MSG_NOTIFY | (op->notify.token_valid ? XTAL_MSG_NOTIFY_TOKEN : 0);
 		r.notify = (struct xtal_msg_notify){ .addr = op->notify.addr,
 						     .data = op->notify_data,
 						     .tid = op->notify.tid,
 						     .token = op->notify.token };
-		p->notify_sent = true;
 	}
 	xtal_lock(&link->lock);
 	if (atomic_load(&link->state) != XTAL_LINK_UP) {
@@ -261,6 +261,7 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 			atomic_fetch_add_explicit(&link->refs, 1, memory_order_relaxed);
 			p->link = link;
 			p->state = XTAL_PENDING_MESSAGE;
+			p->notify_sent = r.flags & XTAL_MSG_NOTIFY;
 			pump(link, now, p->queue);
 		} else if (err != -EAGAIN) {
 			err = XTAL_LOCAL_OPERATION;
