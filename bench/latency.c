@@ -23,7 +23,13 @@
 #define SLICE_NS   2000000u
 #define LINE       128 /* two cache lines: neighbours are fetched in pairs */
 
-enum kind { RAW, MEMCPY, VM, XTAL, STRICT };
+enum kind {
+	RAW,
+	MEMCPY,
+	VM,
+	XTAL,
+	STRICT
+};
 static const char *const names[] = { "raw", "memcpy", "vm", "xtal", "strict" };
 
 /* One process' end of one way. */
@@ -37,8 +43,8 @@ struct way {
 
 static struct bench_options opt;
 static struct bench_side side;
-static uint64_t span;  /* distance of two messages */
-static char *shared;   /* for each way: control line, A's inbox, B's inbox */
+static uint64_t span; /* distance of two messages */
+static char *shared;  /* for each way: control line, A's inbox, B's inbox */
 static bool alone;
 
 static _Atomic uint64_t *control(void)
@@ -51,8 +57,9 @@ static void prepare(struct way *way, int w, enum kind kind, bool first)
 	uint64_t at = (uint64_t)w * 2 * span;
 	char *in = side.base + at, *last;
 
-	*way = (struct way){ .kind = kind, .from = in + span, .remote = side.remote,
-			     .local = *side.seg };
+	*way = (struct way){
+		.kind = kind, .from = in + span, .remote = side.remote, .local = *side.seg
+	};
 	way->remote.sva += at;
 	way->local.sva += at + span;
 	way->remote.len = way->local.len = opt.size;
@@ -114,8 +121,7 @@ static inline bool arrived(struct way *way, uint64_t number, uint64_t w)
 			sched_yield();
 		else
 			bench_relax();
-		if (spins % 256 == 0 &&
-		    atomic_load_explicit(control(), memory_order_relaxed) != w)
+		if (spins % 256 == 0 && atomic_load_explicit(control(), memory_order_relaxed) != w)
 			return false;
 	}
 }
@@ -183,8 +189,7 @@ static void measure(struct way *way)
 			for (int w = 0; w < opt.count; w++)
 				slices[w][s] = slice(&way[w], w);
 		for (int w = 0; w < opt.count; w++)
-			bench_emit(&opt, names[way[w].kind], "ns", r, slices[w],
-				   opt.slices);
+			bench_emit(&opt, names[way[w].kind], "ns", r, slices[w], opt.slices);
 	}
 	atomic_store(control(), MAX_WAYS);
 	fprintf(stderr, "  %s: %llu bytes, path %s, %u cores\n", opt.series,

@@ -78,25 +78,47 @@ static int memory_of(const char *name)
 void bench_options(int argc, char **argv, struct bench_options *opt)
 {
 	static const struct option longs[] = {
-		{ "rounds", 1, 0, 'r' }, { "slices", 1, 0, 'l' }, { "size", 1, 0, 's' },
-		{ "batch", 1, 0, 'b' },  { "memory", 1, 0, 'm' }, { "series", 1, 0, 'n' },
+		{ "rounds", 1, 0, 'r' }, { "slices", 1, 0, 'l' },  { "size", 1, 0, 's' },
+		{ "batch", 1, 0, 'b' },  { "memory", 1, 0, 'm' },  { "series", 1, 0, 'n' },
 		{ "op", 1, 0, 'o' },     { "seconds", 1, 0, 't' }, { 0, 0, 0, 0 },
 	};
 	int c;
 
-	*opt = (struct bench_options){ .rounds = 5, .slices = 15, .size = 8, .batch = 16,
-				       .series = "", .op = "write", .seconds = 10 };
+	*opt = (struct bench_options){ .rounds = 5,
+				       .slices = 15,
+				       .size = 8,
+				       .batch = 16,
+				       .series = "",
+				       .op = "write",
+				       .seconds = 10 };
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
-		case 'r': opt->rounds = (unsigned)atoi(optarg); break;
-		case 'l': opt->slices = (unsigned)atoi(optarg); break;
-		case 's': opt->size = strtoull(optarg, NULL, 0); break;
-		case 'b': opt->batch = strtoull(optarg, NULL, 0); break;
-		case 'm': opt->memory = memory_of(optarg); break;
-		case 'n': opt->series = optarg; break;
-		case 'o': opt->op = optarg; break;
-		case 't': opt->seconds = atof(optarg); break;
-		default: exit(2);
+		case 'r':
+			opt->rounds = (unsigned)atoi(optarg);
+			break;
+		case 'l':
+			opt->slices = (unsigned)atoi(optarg);
+			break;
+		case 's':
+			opt->size = strtoull(optarg, NULL, 0);
+			break;
+		case 'b':
+			opt->batch = strtoull(optarg, NULL, 0);
+			break;
+		case 'm':
+			opt->memory = memory_of(optarg);
+			break;
+		case 'n':
+			opt->series = optarg;
+			break;
+		case 'o':
+			opt->op = optarg;
+			break;
+		case 't':
+			opt->seconds = atof(optarg);
+			break;
+		default:
+			exit(2);
 		}
 	}
 	opt->words = argv + optind;
@@ -129,13 +151,13 @@ static void emit(const struct bench_options *opt, const char *what, const char *
 		 unsigned round, double value, double best)
 {
 	printf("{\"series\": \"%s.%s\", \"unit\": \"%s\", \"size\": %llu, \"round\": %u, "
-	       "\"value\": %.6g, \"best\": %.6g}\n", opt->series, what, unit,
-	       (unsigned long long)opt->size, round, value, best);
+	       "\"value\": %.6g, \"best\": %.6g}\n",
+	       opt->series, what, unit, (unsigned long long)opt->size, round, value, best);
 	fflush(stdout);
 }
 
-void bench_emit(const struct bench_options *opt, const char *what, const char *unit,
-		unsigned round, double *slices, unsigned count)
+void bench_emit(const struct bench_options *opt, const char *what, const char *unit, unsigned round,
+		double *slices, unsigned count)
 {
 	emit(opt, what, unit, round, bench_median(slices, count),
 	     bench_percentile(slices, count, 10));
@@ -238,8 +260,10 @@ void bench_open(struct bench_side *side, uint32_t depth)
 
 void bench_path(const struct bench_side *side, char path[16])
 {
-	struct xtal_descriptor d = { .va = side->remote.sva, .len = side->remote.len,
-				     .tid = side->remote.tid, .token = side->remote.token_value,
+	struct xtal_descriptor d = { .va = side->remote.sva,
+				     .len = side->remote.len,
+				     .tid = side->remote.tid,
+				     .token = side->remote.token_value,
 				     .token_valid = side->remote.token_value_valid };
 	struct xtal_path_info info;
 

@@ -64,8 +64,8 @@ double bench_median(double *values, unsigned count); /* sorts them */
 double bench_percentile(double *values, unsigned count, double percent);
 /* One line of JSON on stdout: a figure of a series. Of slices: their median, and the best
  * (10th percentile) beside it, which tells something on a busy machine too. */
-void bench_emit(const struct bench_options *opt, const char *what, const char *unit,
-		unsigned round, double *slices, unsigned count);
+void bench_emit(const struct bench_options *opt, const char *what, const char *unit, unsigned round,
+		double *slices, unsigned count);
 void bench_emit_value(const struct bench_options *opt, const char *what, const char *unit,
 		      unsigned round, double value);
 

@@ -59,8 +59,10 @@ static void make_parts(void)
 	static struct dma_seg mine[COUNT];
 
 	for (unsigned i = 0; i < COUNT; i++) {
-		struct dma_seg_cfg cfg = { .addr = side.seg->sva + i * stride, .len = stride,
-					   .token_value = 1000 + i, .token_value_valid = true };
+		struct dma_seg_cfg cfg = { .addr = side.seg->sva + i * stride,
+					   .len = stride,
+					   .token_value = 1000 + i,
+					   .token_value_valid = true };
 		struct dma_seg *seg = dma_register_seg(side.ctx, &cfg);
 
 		if (!seg)

@@ -33,8 +33,8 @@ static void by_memcpy(uint64_t n)
 
 static void by_vm(uint64_t n)
 {
-	struct iovec from = { source, opt.size }, to = { (void *)(uintptr_t)side.remote.sva,
-							 opt.size };
+	struct iovec from = { source, opt.size },
+		     to = { (void *)(uintptr_t)side.remote.sva, opt.size };
 
 	for (uint64_t i = 0; i < n; i++)
 		if (process_vm_writev(side.pid, &from, 1, &to, 1, 0) != (ssize_t)opt.size)
