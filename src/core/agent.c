@@ -16,9 +16,9 @@
 #include "os/sock.h"
 #include "os/thread.h"
 
-#define TICK_NS 5000000u
+#define TICK_NS   5000000u
 #define HASH_SIZE 256u
-#define DOORBELL 1u /* tag of our own eventfd; sources begin behind it */
+#define DOORBELL  1u /* tag of our own eventfd; sources begin behind it */
 
 static struct {
 	int epoll, doorbell;

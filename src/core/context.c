@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
 #include "core/link.h"
@@ -98,6 +99,8 @@ int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 	err = call.err;
 	if (err)
 		goto leave;
+	if (xtal_config()->allow_cma)
+		xtal_os_allow_cma();
 	xtal_log(XTAL_LOG_DEBUG, "xtal", "context on %s has port %u", dev->name, ctx->port);
 	*out = ctx;
 	return 0;

@@ -37,6 +37,7 @@ struct xtal_context {
 	struct xtal_lock queues_lock;
 	struct xtal_list queues;
 	uint32_t queue_count, next_queue_id;
+	_Atomic uint32_t next_pipeline;
 
 	int async_fd;
 	struct xtal_lock async_lock;

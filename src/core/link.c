@@ -238,8 +238,11 @@ static int resolve_self(struct xtal_link *link, const struct xtal_remote *remote
 			uint32_t rights, struct xtal_grant **out, char *text, size_t text_size)
 {
 	struct xtal_registry *reg = &link->self->registry;
-	struct xtal_access access = { .addr = remote->addr, .len = len, .token = remote->token,
-				      .token_valid = remote->token_valid, .rights = rights };
+	struct xtal_access access = { .addr = remote->addr,
+				      .len = len,
+				      .token = remote->token,
+				      .token_valid = remote->token_valid,
+				      .rights = rights };
 	struct xtal_found found;
 	struct xtal_grant *g;
 	int status = xtal_registry_resolve(reg, &access, &found);
@@ -253,10 +256,18 @@ static int resolve_self(struct xtal_link *link, const struct xtal_remote *remote
 	if (!g)
 		return XTAL_LOCAL_OPERATION;
 	*g = (struct xtal_grant){
-		.refs = 2, .link = link, .lo = found.lo, .hi = found.hi, .token = remote->token,
-		.token_valid = remote->token_valid, .rights = rights, .slot = found.slot,
-		.word = found.word, .slot_word = &reg->table->word[found.slot],
-		.reach = { .kind = XTAL_REACH_DIRECT, .lo = found.lo,
+		.refs = 2,
+		.link = link,
+		.lo = found.lo,
+		.hi = found.hi,
+		.token = remote->token,
+		.token_valid = remote->token_valid,
+		.rights = rights,
+		.slot = found.slot,
+		.word = found.word,
+		.slot_word = &reg->table->word[found.slot],
+		.reach = { .kind = XTAL_REACH_DIRECT,
+			   .lo = found.lo,
 			   .base = (uint8_t *)(uintptr_t)found.lo },
 		.path = XTAL_PATH_SELF,
 	};
@@ -304,8 +315,11 @@ static struct xtal_resolve *question(struct xtal_link *link, const struct xtal_r
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return NULL;
-	*r = (struct xtal_resolve){ .id = ++link->next_id, .addr = remote->addr, .len = len,
-				    .token = remote->token, .token_valid = remote->token_valid,
+	*r = (struct xtal_resolve){ .id = ++link->next_id,
+				    .addr = remote->addr,
+				    .len = len,
+				    .token = remote->token,
+				    .token_valid = remote->token_valid,
 				    .rights = rights };
 	xtal_list_append(&link->resolves, &r->node);
 	return r;
