@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/export.h"
+#include "core/config.h"
 #include "core/device.h"
 #include "core/handle.h"
 #include "core/queue.h"
@@ -66,6 +67,7 @@ struct dma_queue *dma_alloc_queue(struct dma_context *ctx, struct queue_cfg *cfg
 	q->ctx = c;
 	q->own_tid = xtal_context_tid(c->core);
 	q->own_eid = xtal_context_device(c->core)->eid;
+	q->strict = xtal_config()->strict;
 	error = open_queue(q);
 	if (error)
 		goto free_struct;
