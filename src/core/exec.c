@@ -86,8 +86,8 @@ static bool notify_simple(const struct xtal_op *op, const struct xtal_xlat *t)
 {
 	return t->reach.kind != XTAL_REACH_CMA && op->notify.addr >= t->lo &&
 	       op->notify.addr < t->hi && 8 <= t->hi - op->notify.addr &&
-	       op->notify.tid == t->tid && op->notify.token == t->token &&
-	       op->notify.token_valid == t->token_valid;
+	       op->notify.tid == t->tid && xtal_eid_equal(op->notify.eid, t->eid) &&
+	       op->notify.token == t->token && op->notify.token_valid == t->token_valid;
 }
 
 bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_completion *c)

@@ -360,6 +360,12 @@ void xtal_queue_link_lost(struct xtal_queue *q, struct xtal_link *link)
 	xtal_unlock(&q->lock);
 }
 
+/* More than limit ago? The time may be newer than now, which was read before the lock was had. */
+static bool long_ago(uint64_t then, uint64_t limit, uint64_t now)
+{
+	return now > then && now - then > limit;
+}
+
 /* Under the lock: waits for a link whose owner does not answer? */
 static struct xtal_link *overdue(struct xtal_queue *q, uint64_t now)
 {
@@ -372,7 +378,7 @@ static struct xtal_link *overdue(struct xtal_queue *q, uint64_t now)
 		link = p->link;
 		if (!xtal_messages_overdue(link, now))
 			return NULL;
-	} else if (q->wait_link && now - atomic_load(&p->progress) > q->timeout_ns) {
+	} else if (q->wait_link && long_ago(atomic_load(&p->progress), q->timeout_ns, now)) {
 		link = q->wait_link;
 	}
 	if (link)
