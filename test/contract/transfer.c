@@ -13,12 +13,10 @@
 #define KIB 1024ul
 #define MIB (1024 * KIB)
 
-static const size_t sizes[] = { 1,	  2,	    3,	      4,	 5,	   6,
-				7,	  8,	    9,	      10,	 11,	   12,
-				13,	  14,	    15,	      16,	 17,	   63,
-				64,	  65,	    199,      200,	 201,	   4095,
-				4096,	  4097,	    65535,    65536,	 65537,	   131071,
-				131072,	  131073,   MIB + 3 };
+static const size_t sizes[] = { 1,     2,     3,      4,      5,      6,      7,    8,    9,
+				10,    11,    12,     13,     14,     15,     16,   17,   63,
+				64,    65,    199,    200,    201,    4095,   4096, 4097, 65535,
+				65536, 65537, 131071, 131072, 131073, MIB + 3 };
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 #define BIG   (MIB + 8 * KIB)
 
@@ -87,7 +85,7 @@ static void every_alignment_arrives_whole(void **state)
 	pair_open(&p, 16 * KIB);
 	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
 		for (size_t a = 0; a < 16; a++) {
-			for (size_t b = 0; b < 16; b += some[i] > 64 ? 5 : 1) {
+			for (size_t b = 0; b<16; b += some[i]> 64 ? 5 : 1) {
 				struct spot s = { some[i], 64 + a, 64 + b };
 
 				write_one(&p, &s, a * 16 + b + 1);
@@ -143,9 +141,12 @@ static void segments_are_values(void **state)
 	pair_open(&p, 64 * KIB);
 	pattern_fill(p.mem.data, 64 * KIB, 9, 0);
 	for (size_t at = 0; at < 64 * KIB; at += 4096) {
-		struct dma_seg *remote = dma_import_seg(&(struct dma_seg_cfg){
-			.addr = p.remote.sva + at, .len = 4096, .tid = p.remote.tid,
-			.token_value = PAIR_TOKEN, .token_value_valid = true });
+		struct dma_seg *remote =
+			dma_import_seg(&(struct dma_seg_cfg){ .addr = p.remote.sva + at,
+							      .len = 4096,
+							      .tid = p.remote.tid,
+							      .token_value = PAIR_TOKEN,
+							      .token_value_valid = true });
 		struct dma_seg local = part(p.local, at, 4096);
 
 		assert_non_null(remote);

@@ -69,10 +69,13 @@ static void hand_over(int to, int fd, pid_t pid)
 		char space[CMSG_SPACE(sizeof(int))];
 	} control = { 0 };
 	struct iovec iov = { &pid, sizeof(pid) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.space,
 			    .msg_controllen = sizeof(control.space) };
 
-	control.head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+	control.head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+					 .cmsg_type = SCM_RIGHTS,
 					 .cmsg_len = CMSG_LEN(sizeof(int)) };
 	memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
 	if (sendmsg(to, &m, 0) < 0)
@@ -86,7 +89,9 @@ static void take_over(int from, int *fd, pid_t *pid)
 		char space[CMSG_SPACE(sizeof(int))];
 	} control = { 0 };
 	struct iovec iov = { pid, sizeof(*pid) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = control.space,
 			    .msg_controllen = sizeof(control.space) };
 	ssize_t n;
 

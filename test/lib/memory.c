@@ -96,7 +96,7 @@ void memory_put(struct memory *m)
 const char *memory_name(enum memory_kind kind)
 {
 	static const char *const names[MEMORY_KINDS] = { "malloc", "xtal_alloc", "sealed memfd",
-							 "memfd", "shm_open", "file" };
+							 "memfd",  "shm_open",   "file" };
 
 	return kind < MEMORY_KINDS ? names[kind] : "?";
 }

@@ -18,7 +18,8 @@ static int64_t owner_open(void *args)
 {
 	struct ask *a = args;
 	struct owner *o = calloc(1, sizeof(*o));
-	struct dma_seg_cfg cfg = { .len = a->len, .token_value = a->token,
+	struct dma_seg_cfg cfg = { .len = a->len,
+				   .token_value = a->token,
 				   .token_value_valid = a->token_valid };
 
 	a->owner = o;
@@ -53,7 +54,9 @@ static int64_t owner_close(void *args)
 static int64_t owner_register(void *args)
 {
 	struct ask *a = args;
-	struct dma_seg_cfg cfg = { .addr = a->addr, .len = a->len, .token_value = a->token,
+	struct dma_seg_cfg cfg = { .addr = a->addr,
+				   .len = a->len,
+				   .token_value = a->token,
 				   .token_value_valid = a->token_valid };
 
 	for (unsigned i = 0; i < PAIR_SEGS; i++) {
@@ -132,7 +135,8 @@ int64_t pair_ask(struct pair *p, actor_fn fn, struct ask *a)
 
 struct dma_queue *pair_queue(struct pair *p, uint32_t depth)
 {
-	struct queue_cfg cfg = { .queue_depth = depth, .rmt_eid.dw0 = LOOPBACK,
+	struct queue_cfg cfg = { .queue_depth = depth,
+				 .rmt_eid.dw0 = LOOPBACK,
 				 .event_mode = true };
 
 	return dma_alloc_queue(p->ctx, &cfg);
@@ -189,7 +193,9 @@ void pair_close(struct pair *p)
 
 enum xtal_path_kind pair_path(struct pair *p, const struct dma_seg *remote)
 {
-	struct xtal_descriptor d = { .va = remote->sva, .len = remote->len, .tid = remote->tid,
+	struct xtal_descriptor d = { .va = remote->sva,
+				     .len = remote->len,
+				     .tid = remote->tid,
 				     .token = remote->token_value,
 				     .token_valid = remote->token_value_valid };
 	struct xtal_path_info info;

@@ -95,12 +95,12 @@ static int check_counters(void)
 	xtal_counters_read(&c, sizeof(c));
 	for (unsigned k = 0; k < XTAL_PATH_COUNT; k++) {
 		/* Atomics travel as messages where memory cannot be reached by stores. */
-		bool expected = k == suite_path ||
-				(suite_path == XTAL_PATH_CMA && k == XTAL_PATH_RING);
+		bool expected =
+			k == suite_path || (suite_path == XTAL_PATH_CMA && k == XTAL_PATH_RING);
 
 		if (c.ops[k] && !expected) {
-			print_error("%llu operations went over %s\n",
-				    (unsigned long long)c.ops[k], xtal_path_name(k));
+			print_error("%llu operations went over %s\n", (unsigned long long)c.ops[k],
+				    xtal_path_name(k));
 			bad = 1;
 		}
 	}
