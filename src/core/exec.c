@@ -18,8 +18,7 @@ static void announce(struct xtal_queue *q, const struct xtal_op *op, const struc
 		     const struct xtal_local *l)
 {
 	if (t->reach.kind == XTAL_REACH_CMA)
-		xtal_path_table[XTAL_REACH_CMA]->prepare(t->activity->iov, op->remote.addr, op->len,
-							 false);
+		t->ops->prepare(t->activity->iov, op->remote.addr, op->len, false);
 	atomic_store_explicit(&q->lane.local, l->announce, memory_order_relaxed);
 	/* Release: the vector stands before the word. */
 	atomic_store_explicit(&t->activity->word, t->announce, memory_order_release);
@@ -58,11 +57,11 @@ static int do_atomic(const struct xtal_op *op, const struct xtal_xlat *t, uint32
 				 .compare = { op->compare[0], op->compare[1] } };
 	int err;
 
-	if (op->remote.addr % op->len) {
+	if (op->remote.addr & (op->len - 1)) { /* 4, 8 or 16 */
 		*status = XTAL_REMOTE_UNSUPPORTED;
 		return 0;
 	}
-	err = xtal_path_table[t->reach.kind]->atomic(&t->reach, op->remote.addr, &a);
+	err = t->ops->atomic(&t->reach, op->remote.addr, &a);
 	if (!err)
 		xtal_copy((void *)(uintptr_t)op->local, a.old, op->len);
 	return err;
@@ -100,8 +99,8 @@ bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_c
 
 	if (xtal_unlikely(!l))
 		return done_with(c, op, XTAL_LOCAL_ACCESS, NULL);
-	if (xtal_unlikely(!t || !xtal_path_table[t->reach.kind] || op->len > xtal_config_inline() ||
-			  (t->rights & xtal_op_rights(op->opcode)) != xtal_op_rights(op->opcode)))
+	if (xtal_unlikely(!t || !(t->inline_ops >> op->opcode & 1) ||
+			  op->len > xtal_config_inline()))
 		return false;
 	if (xtal_unlikely(op->flags & XTAL_OP_NOTIFY && !notify_simple(op, t)))
 		return false;
@@ -114,19 +113,21 @@ bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_c
 	}
 	switch ((enum xtal_opcode)op->opcode) {
 	case XTAL_OP_WRITE:
-		err = xtal_path_table[t->reach.kind]->put(&t->reach, t->activity->iov,
-							  op->remote.addr,
-							  (void *)(uintptr_t)op->local, op->len);
+		if (xtal_likely(t->reach.kind == XTAL_REACH_DIRECT))
+			xtal_copy(t->reach.base + (op->remote.addr - t->reach.lo),
+				  (void *)(uintptr_t)op->local, op->len);
+		else
+			err = t->ops->put(&t->reach, t->activity->iov, op->remote.addr,
+					  (void *)(uintptr_t)op->local, op->len);
 		if (op->flags & XTAL_OP_NOTIFY && !err) {
 			atomic_thread_fence(memory_order_release);
-			err = xtal_path_table[t->reach.kind]->put(
-				&t->reach, t->activity->iov, op->notify.addr, &op->notify_data, 8);
+			err = t->ops->put(&t->reach, t->activity->iov, op->notify.addr,
+					  &op->notify_data, 8);
 		}
 		break;
 	case XTAL_OP_READ:
-		err = xtal_path_table[t->reach.kind]->get(&t->reach, t->activity->iov,
-							  op->remote.addr,
-							  (void *)(uintptr_t)op->local, op->len);
+		err = t->ops->get(&t->reach, t->activity->iov, op->remote.addr,
+				  (void *)(uintptr_t)op->local, op->len);
 		break;
 	case XTAL_OP_CAS:
 	case XTAL_OP_FAA:

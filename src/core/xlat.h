@@ -34,10 +34,12 @@ struct xtal_xlat {
 	bool token_valid, full_fence;
 	uint8_t path;
 	uint8_t rights;
+	uint8_t inline_ops; /* bit (1 << opcode): allowed, and executed on the caller's thread */
 	const _Atomic uint64_t *slot_word;
 	uint64_t word;     /* what *slot_word must be */
 	uint64_t announce; /* what to write into the activity word */
 	struct xtal_activity *activity;
+	const struct xtal_path_ops *ops; /* of reach.kind */
 	struct xtal_reach reach;
 	uint32_t peer_port, link_id;
 	struct xtal_grant *grant; /* a reference */
