@@ -19,7 +19,7 @@
 #define BIG    (64u << 20)
 #define BLOCK  (4u << 10)
 #define ROUNDS 1000u
-#define ADDS   100000u
+#define ADDS   1000000u
 
 static const char help[] =
 	"Usage: xtal demo\n"
@@ -284,7 +284,7 @@ static int show_shared(struct demo *d)
 	struct xtal_path_info info;
 	char time[32];
 
-	step(d, "faster");
+	step(d, "alloc");
 	op.remote = cli_part(&shared, 0, 8);
 	cli_pattern_fill(d->mine.base, 8, 5, 0);
 	if (time_op(d, &op, time) || owner_checks(d, d->shared.region, 8, 5))

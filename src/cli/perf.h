@@ -32,6 +32,7 @@ struct perf_row {
 	struct cli_result mine, theirs;
 	uint64_t samples, min, median, average, p99, p999, max;
 	bool verified;
+	uint64_t preempted; /* times that our thread lost its core during the run */
 };
 
 /* The two processes, for the report's heading. */
@@ -48,8 +49,8 @@ static inline bool perf_ping_pong(const struct cli_plan *plan)
 /* Shows what is there so far: text row by row, JSON at the end. */
 struct perf_report;
 struct perf_report *perf_report_new(const struct perf_options *opt);
-void perf_report_row(struct perf_report *report, const struct perf_pair *pair,
-		     const struct perf_row *row);
+void perf_report_pair(struct perf_report *report, const struct perf_pair *pair);
+void perf_report_row(struct perf_report *report, const struct perf_row *row);
 /* Writes what is still to be written, frees. status: the command's. Returns it, or another. */
 int perf_report_end(struct perf_report *report, int status);
 

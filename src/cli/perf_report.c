@@ -9,12 +9,16 @@
 
 #include "cli/cli.h"
 
+/* More than so many times per second, and in all: others want the cores that we spin on. */
+#define LOST_CORES 20
+
 struct perf_report {
 	const struct perf_options *opt;
 	struct perf_pair pair;
 	unsigned rows;
+	bool disturbed;                  /* by other programs, in some row */
 	json_t *list;                    /* --json: the rows */
-	char why[CLI_MEMORY_COUNT][320]; /* the path to each kind of memory, and the reason */
+	char why[CLI_MEMORY_COUNT][400]; /* the path to each kind of memory, and the reason */
 };
 
 struct perf_report *perf_report_new(const struct perf_options *opt)
@@ -148,12 +152,13 @@ static json_t *json_row(const struct perf_row *row)
 {
 	double s = seconds(row);
 	json_t *j = json_pack(
-		"{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:b}", "memory",
-		cli_memory_name(row->memory), "path", executed_on(&row->mine), "path_chosen",
-		row->mine.path, "reason", row->mine.why, "size", (json_int_t)row->plan.size,
-		"iterations", (json_int_t)row->mine.ops, "warmup_per_queue",
-		(json_int_t)row->warmup, "operations", (json_int_t)messages(row), "bytes",
-		(json_int_t)payload(row), "seconds", s, "messages_per_second", messages(row) / s,
+		"{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:b}",
+		"memory", cli_memory_name(row->memory), "path", executed_on(&row->mine),
+		"path_chosen", row->mine.path, "reason", row->mine.why, "size",
+		(json_int_t)row->plan.size, "iterations", (json_int_t)row->mine.ops,
+		"warmup_per_queue", (json_int_t)row->warmup, "operations",
+		(json_int_t)messages(row), "bytes", (json_int_t)payload(row), "preempted",
+		(json_int_t)row->preempted, "seconds", s, "messages_per_second", messages(row) / s,
 		"MB_per_second", payload(row) / s / 1e6, "MiB_per_second",
 		payload(row) / s / 1048576, "verified", row->verified);
 
@@ -191,10 +196,15 @@ static int print_json(struct perf_report *report, int status)
 
 /* ---- Both ---- */
 
-void perf_report_row(struct perf_report *report, const struct perf_pair *pair,
-		     const struct perf_row *row)
+void perf_report_pair(struct perf_report *report, const struct perf_pair *pair)
 {
 	report->pair = *pair;
+}
+
+void perf_report_row(struct perf_report *report, const struct perf_row *row)
+{
+	if (row->preempted > LOST_CORES && (double)row->preempted > LOST_CORES * seconds(row))
+		report->disturbed = true;
 	if (report->opt->json) {
 		json_array_append_new(report->list, json_row(row));
 		return;
@@ -202,8 +212,11 @@ void perf_report_row(struct perf_report *report, const struct perf_pair *pair,
 	if (report->rows++ == 0)
 		print_heading(report, row);
 	print_row(row);
-	snprintf(report->why[row->memory], sizeof(report->why[0]), "%s: %s", row->mine.path,
-		 row->mine.why);
+	snprintf(report->why[row->memory], sizeof(report->why[0]), "%s: %s%s", row->mine.path,
+		 row->mine.why,
+		 strcmp(executed_on(&row->mine), row->mine.path) == 0
+			 ? ""
+			 : "; these operations are left to the owner's agent, by messages");
 	fflush(stdout);
 }
 
@@ -216,6 +229,10 @@ int perf_report_end(struct perf_report *report, int status)
 	for (unsigned m = 0; m < CLI_MEMORY_COUNT; m++)
 		if (report->why[m][0])
 			print_why((enum cli_memory)m, report->why[m]);
+	if (report->disturbed && !report->opt->json)
+		cli_print_wrapped("note: other programs wanted the cores that these processes spin "
+				  "on; the figures are theirs, too",
+				  0);
 	json_decref(report->list);
 	free(report);
 	return status;

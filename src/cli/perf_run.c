@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -153,10 +154,18 @@ static void summarize(const struct cli_histogram *h, struct perf_row *row)
 	row->p999 = cli_histogram_quantile(h, 0.999);
 }
 
+static uint64_t lost_cores(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_THREAD, &usage) == 0 ? (uint64_t)usage.ru_nivcsw : 0;
+}
+
 static int measure(struct pair *pair, const struct cli_plan *plan, struct perf_row *row)
 {
 	struct cli_plan warm = *plan;
 	char what[64], size[32];
+	uint64_t lost;
 
 	row->plan = *plan;
 	snprintf(what, sizeof(what), "%s, %s memory", cli_text_size(size, sizeof(size), plan->size),
@@ -170,8 +179,12 @@ static int measure(struct pair *pair, const struct cli_plan *plan, struct perf_r
 		warm.iterations = 10;
 	warm.duration_ns = 0;
 	row->warmup = warm.iterations;
-	if (run_once(pair, &warm, "warming up", row) || run_once(pair, plan, what, row))
+	if (run_once(pair, &warm, "warming up", row))
 		return -1;
+	lost = lost_cores();
+	if (run_once(pair, plan, what, row))
+		return -1;
+	row->preempted = lost_cores() - lost;
 	row->verified = plan->verify;
 	summarize(pair->samples, row);
 	return 0;
@@ -183,7 +196,6 @@ static int run_memory(const struct perf_options *opt, struct pair *pair, enum cl
 {
 	uint64_t size = opt->sizes ? 2 : opt->size, last = opt->sizes ? LARGEST_SIZE : opt->size;
 	struct cli_talk msg = { .plan = plan_for(opt, last, last), .value = memory };
-	struct perf_pair who = { .initiator = getpid(), .owner = pair->child.pid };
 	struct perf_row row = { .memory = memory };
 
 	if (cli_side_open(&pair->side, &msg.plan, memory, pair->child.fd))
@@ -197,7 +209,7 @@ static int run_memory(const struct perf_options *opt, struct pair *pair, enum cl
 
 		if (measure(pair, &plan, &row))
 			goto fail;
-		perf_report_row(report, &who, &row);
+		perf_report_row(report, &row);
 	}
 	cli_side_close(&pair->side);
 	return 0;
@@ -230,6 +242,7 @@ int perf_run(const struct perf_options *opt, struct perf_report *report)
 		status = cli_interrupted() ? CLI_INTERRUPTED : CLI_FAILED;
 		cli_die(status, "%s", cli_reason());
 	}
+	perf_report_pair(report, &(struct perf_pair){ getpid(), pair.child.pid });
 	for (unsigned m = 0; m < CLI_MEMORY_COUNT && status == CLI_OK; m++)
 		if (opt->memory & 1u << m && run_memory(opt, &pair, (enum cli_memory)m, report))
 			status = say_failure(&pair, (enum cli_memory)m);

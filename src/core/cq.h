@@ -21,14 +21,14 @@ struct xtal_cq {
 	struct xtal_completion *ring;
 	uint64_t mask;
 	_Atomic uint64_t tail;
-	bool notify;          /* armed fd or sleepers: look closer at the next push */
-	bool armed;           /* the fd is to be signalled */
+	bool notify; /* armed fd or sleepers: look closer at the next push */
+	bool armed;  /* the fd is to be signalled */
 	uint32_t sleepers;
-	_Atomic int fd;       /* -1: none yet */
+	_Atomic int fd; /* -1: none yet */
 	/* consumer */
 	_Alignas(XTAL_CACHE_LINE) struct xtal_lock consumer;
 	_Atomic uint64_t head;
-	atomic_uint signal;   /* futex word: bumped for sleepers */
+	atomic_uint signal; /* futex word: bumped for sleepers */
 };
 
 /* Room for depth completions. Errors: -ENOMEM. */

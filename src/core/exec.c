@@ -51,8 +51,8 @@ static uint32_t status_of(int err, uint64_t local, uint64_t len)
 
 static int do_atomic(const struct xtal_op *op, const struct xtal_xlat *t, uint32_t *status)
 {
-	struct xtal_atomic a = { .op = op->opcode == XTAL_OP_CAS ? XTAL_ATOMIC_CAS :
-								   XTAL_ATOMIC_FAA,
+	struct xtal_atomic a = { .op = op->opcode == XTAL_OP_CAS ? XTAL_ATOMIC_CAS
+								 : XTAL_ATOMIC_FAA,
 				 .size = (unsigned)op->len,
 				 .operand = { op->operand[0], op->operand[1] },
 				 .compare = { op->compare[0], op->compare[1] } };
@@ -84,9 +84,10 @@ static bool done_with(struct xtal_completion *c, const struct xtal_op *op, uint3
  * makes the operation wait, and follows as a second step (pending.c). */
 static bool notify_simple(const struct xtal_op *op, const struct xtal_xlat *t)
 {
-	return t->reach.kind != XTAL_REACH_CMA && op->notify.addr >= t->lo && op->notify.addr < t->hi &&
-	       8 <= t->hi - op->notify.addr && op->notify.tid == t->tid &&
-	       op->notify.token == t->token && op->notify.token_valid == t->token_valid;
+	return t->reach.kind != XTAL_REACH_CMA && op->notify.addr >= t->lo &&
+	       op->notify.addr < t->hi && 8 <= t->hi - op->notify.addr &&
+	       op->notify.tid == t->tid && op->notify.token == t->token &&
+	       op->notify.token_valid == t->token_valid;
 }
 
 bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_completion *c)
@@ -99,8 +100,7 @@ bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_c
 
 	if (xtal_unlikely(!l))
 		return done_with(c, op, XTAL_LOCAL_ACCESS, NULL);
-	if (xtal_unlikely(!t || !xtal_path_table[t->reach.kind] ||
-			  op->len > xtal_config_inline() ||
+	if (xtal_unlikely(!t || !xtal_path_table[t->reach.kind] || op->len > xtal_config_inline() ||
 			  (t->rights & xtal_op_rights(op->opcode)) != xtal_op_rights(op->opcode)))
 		return false;
 	if (xtal_unlikely(op->flags & XTAL_OP_NOTIFY && !notify_simple(op, t)))
@@ -119,9 +119,8 @@ bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_c
 							  (void *)(uintptr_t)op->local, op->len);
 		if (op->flags & XTAL_OP_NOTIFY && !err) {
 			atomic_thread_fence(memory_order_release);
-			err = xtal_path_table[t->reach.kind]->put(&t->reach, t->activity->iov,
-								  op->notify.addr,
-								  &op->notify_data, 8);
+			err = xtal_path_table[t->reach.kind]->put(
+				&t->reach, t->activity->iov, op->notify.addr, &op->notify_data, 8);
 		}
 		break;
 	case XTAL_OP_READ:

@@ -14,7 +14,7 @@
 #include "xtal.h"
 
 #define LINE_SIZE 512
-#define MAX_TAGS 4
+#define MAX_TAGS  4
 
 static char destination[256] = "syslog";
 static _Atomic int default_level = XTAL_LOG_WARNING;

@@ -42,8 +42,8 @@ static uint32_t local_copy(struct xtal_link *link, struct xtal_pending *p, uint6
 	if (xtal_registry_enter_local(&link->ctx->registry, link->ctx->number, addr, len,
 				      &link->lane.local))
 		return XTAL_LOCAL_ACCESS;
-	err = to_local ? xtal_os_guarded_copy(local, ring, len) :
-			 xtal_os_guarded_copy(ring, local, len);
+	err = to_local ? xtal_os_guarded_copy(local, ring, len)
+		       : xtal_os_guarded_copy(ring, local, len);
 	/* Release: the copy is over. Partner: xtal_lanes_busy(). */
 	atomic_store_explicit(&link->lane.local, 0, memory_order_release);
 	return err ? XTAL_LOCAL_ACCESS : XTAL_OK;
@@ -167,7 +167,8 @@ static bool receive(struct xtal_link *link, uint64_t now, const struct xtal_queu
 static void end_if(struct xtal_link *link, bool broken)
 {
 	if (broken)
-		xtal_link_fail_later(link, XTAL_UNREACHABLE, "the owner broke the message protocol");
+		xtal_link_fail_later(link, XTAL_UNREACHABLE,
+				     "the owner broke the message protocol");
 }
 
 void xtal_messages_poll(struct xtal_link *link, const struct xtal_queue *mine, bool user)
@@ -197,10 +198,14 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 	const struct xtal_op *op = &p->op;
 	uint64_t now = xtal_os_now();
 	struct xtal_request r = {
-		.cookie = (uintptr_t)p, .addr = op->remote.addr, .len = op->len,
-		.token = op->remote.token, .tid = op->remote.tid,
+		.cookie = (uintptr_t)p,
+		.addr = op->remote.addr,
+		.len = op->len,
+		.token = op->remote.token,
+		.tid = op->remote.tid,
 		.flags = op->remote.token_valid ? XTAL_MSG_TOKEN : 0,
-		.deadline = now + p->queue->timeout_ns, .limit = p->queue->timeout_ns,
+		.deadline = now + p->queue->timeout_ns,
+		.limit = p->queue->timeout_ns,
 	};
 	int err;
 

@@ -10,6 +10,7 @@
 #include "core/bulk.h"
 #include "core/config.h"
 #include "core/context_impl.h"
+#include "core/domain.h"
 #include "core/engine.h"
 #include "core/link.h"
 #include "core/log.h"
@@ -41,11 +42,15 @@ int xtal_queue_create(struct xtal_context *ctx, const struct xtal_queue_attr *at
 	memset(q, 0, sizeof(*q));
 	q->ctx = ctx;
 	q->depth = attr->depth;
+	q->mask = attr->domain ? xtal_domain_mask(attr->domain) : xtal_domain_all();
 	q->timeout_ns = (uint64_t)timeout * 1000000;
 	q->last = &q->first;
 	xtal_list_init(&q->node);
 	xtal_list_init(&q->tick_node);
 	xtal_list_init(&q->wait_node);
+	err = xtal_domain_choose(ctx, q->mask, &q->pipeline);
+	if (err)
+		goto free_queue;
 	err = xtal_xlats_init(&q->xlats);
 	if (err)
 		goto free_queue;
@@ -62,7 +67,6 @@ int xtal_queue_create(struct xtal_context *ctx, const struct xtal_queue_attr *at
 	}
 	ctx->queue_count++;
 	q->id = ctx->next_queue_id++ & 0xfffff;
-	q->pipeline = q->id % xtal_config()->pipelines;
 	xtal_lane_init(&q->lane);
 	xtal_list_append(&ctx->queues, &q->node);
 	xtal_unlock(&ctx->queues_lock);
@@ -232,9 +236,12 @@ static void retire(struct xtal_queue *q)
 {
 	struct xtal_pending *p = q->first;
 	uint32_t status = atomic_load_explicit(&p->status, memory_order_relaxed);
-	struct xtal_completion c = { .user = p->op.user, .opcode = p->op.opcode,
-				     .status = status, .len = status ? 0 : p->len,
-				     .peer_port = p->peer_port, .link_id = p->link_id };
+	struct xtal_completion c = { .user = p->op.user,
+				     .opcode = p->op.opcode,
+				     .status = status,
+				     .len = status ? 0 : p->len,
+				     .peer_port = p->peer_port,
+				     .link_id = p->link_id };
 
 	q->first = p->next;
 	if (!q->first)
@@ -259,8 +266,7 @@ void xtal_queue_progress(struct xtal_queue *q)
 		struct xtal_pending *p = q->first;
 
 		/* Acquire: all of the operation's effects. Partner: whoever set done. */
-		while (p && p != q->start &&
-		       atomic_load_explicit(&p->done, memory_order_acquire)) {
+		while (p && p != q->start && atomic_load_explicit(&p->done, memory_order_acquire)) {
 			if (!xtal_pending_finish(q, p))
 				return;
 			retire(q);
@@ -329,8 +335,8 @@ static void hand_over(struct xtal_queue *q)
 int xtal_queue_wait(struct xtal_queue *q, uint32_t count, int timeout_ms,
 		    struct xtal_completion *out)
 {
-	uint64_t deadline = timeout_ms < 0 ? UINT64_MAX :
-					     xtal_os_now() + (uint64_t)timeout_ms * 1000000;
+	uint64_t deadline =
+		timeout_ms < 0 ? UINT64_MAX : xtal_os_now() + (uint64_t)timeout_ms * 1000000;
 
 	for (;;) {
 		int n = xtal_queue_poll(q, count, out);
@@ -386,9 +392,10 @@ static void tick(struct xtal_queue *q, uint64_t now)
 	late = overdue(q, now);
 	xtal_unlock(&q->lock);
 	if (late) {
-		xtal_link_fail(late, XTAL_UNREACHABLE, "the owner of port %u made no progress for "
-			       "%llu ms", late->tid & 0xffff,
-			       (unsigned long long)(q->timeout_ns / 1000000));
+		xtal_link_fail(late, XTAL_UNREACHABLE,
+			       "the owner of port %u made no progress for "
+			       "%llu ms",
+			       late->tid & 0xffff, (unsigned long long)(q->timeout_ns / 1000000));
 		xtal_link_put(late);
 	}
 	xtal_links_tick(q->ctx, now);

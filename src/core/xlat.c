@@ -159,14 +159,25 @@ int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal
 	}
 	clear(x, t);
 	*t = (struct xtal_xlat){
-		.lo = grant->lo, .hi = grant->hi, .eid = r->eid, .tid = r->tid,
-		.token = r->token, .token_valid = r->token_valid,
-		.full_fence = link->full_fence, .path = (uint8_t)grant->path,
-		.rights = (uint8_t)grant->rights, .slot_word = grant->slot_word,
-		.word = grant->word, .activity = seat->activity, .reach = grant->reach,
-		.announce = link->self ? xtal_lane_id(link->self->number, grant->slot) :
-					 (uint64_t)grant->slot + 1,
-		.peer_port = r->tid & 0xffff, .link_id = link->id, .grant = grant, .seat = seat,
+		.lo = grant->lo,
+		.hi = grant->hi,
+		.eid = r->eid,
+		.tid = r->tid,
+		.token = r->token,
+		.token_valid = r->token_valid,
+		.full_fence = link->full_fence,
+		.path = (uint8_t)grant->path,
+		.rights = (uint8_t)grant->rights,
+		.slot_word = grant->slot_word,
+		.word = grant->word,
+		.activity = seat->activity,
+		.reach = grant->reach,
+		.announce = link->self ? xtal_lane_id(link->self->number, grant->slot)
+				       : (uint64_t)grant->slot + 1,
+		.peer_port = r->tid & 0xffff,
+		.link_id = link->id,
+		.grant = grant,
+		.seat = seat,
 	};
 	x->last = t;
 	*out = t;
@@ -192,7 +203,9 @@ struct xtal_local *xtal_local_lookup(struct xtal_queue *q, uint64_t addr, uint64
 		return NULL;
 	x->local_last = (x->local_last + 1) % XTAL_LOCALS;
 	l = &x->local[x->local_last];
-	*l = (struct xtal_local){ .lo = found.lo, .hi = found.hi, .word = found.word,
+	*l = (struct xtal_local){ .lo = found.lo,
+				  .hi = found.hi,
+				  .word = found.word,
 				  .slot_word = &reg->table->word[found.slot],
 				  .announce = xtal_lane_id(q->ctx->number, found.slot) };
 	return l;

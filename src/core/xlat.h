@@ -53,8 +53,8 @@ struct xtal_local {
 };
 
 #define XTAL_XLAT_MIN 4u
-#define XTAL_XLAT_MAX 4096u
-#define XTAL_LOCALS 8u
+#define XTAL_XLAT_MAX (4u * 1024)
+#define XTAL_LOCALS   8u
 
 struct xtal_xlats {
 	struct xtal_xlat *last;  /* the one used last */
@@ -73,14 +73,13 @@ void xtal_xlats_fini(struct xtal_xlats *x);
 static inline bool xtal_xlat_covers(const struct xtal_xlat *t, const struct xtal_remote *r,
 				    uint64_t len)
 {
-	return r->addr >= t->lo && r->addr < t->hi && len <= t->hi - r->addr &&
-	       r->tid == t->tid && r->eid.lo == t->eid.lo && r->eid.hi == t->eid.hi &&
-	       r->token == t->token && r->token_valid == t->token_valid;
+	return r->addr >= t->lo && r->addr < t->hi && len <= t->hi - r->addr && r->tid == t->tid &&
+	       r->eid.lo == t->eid.lo && r->eid.hi == t->eid.hi && r->token == t->token &&
+	       r->token_valid == t->token_valid;
 }
 
 /* The cached translation or NULL. */
-struct xtal_xlat *xtal_xlat_lookup(struct xtal_xlats *x, const struct xtal_remote *r,
-				   uint64_t len);
+struct xtal_xlat *xtal_xlat_lookup(struct xtal_xlats *x, const struct xtal_remote *r, uint64_t len);
 static inline struct xtal_xlat *xtal_xlat_find(struct xtal_xlats *x, const struct xtal_remote *r,
 					       uint64_t len)
 {

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "os/proc.h"
+#include "os/sock.h"
 #include "os/vm.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -65,7 +66,7 @@ static int open_maps(void)
 	do {
 		fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	} while (fd < 0 && errno == EINTR);
-	return fd < 0 ? -errno : fd;
+	return fd < 0 ? -errno : xtal_os_above_stdio(fd);
 }
 
 /* 0, -ENOENT: nothing mapped there, else -errno. */

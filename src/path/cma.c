@@ -42,8 +42,8 @@ static int transfer(const struct xtal_reach *reach, struct xtal_shared_iov *iov,
 
 	if (!len)
 		return 0;
-	moved = put ? xtal_os_peer_write(reach->pid, &mine, 1, theirs, n) :
-		      xtal_os_peer_read(reach->pid, &mine, 1, theirs, n);
+	moved = put ? xtal_os_peer_write(reach->pid, &mine, 1, theirs, n)
+		    : xtal_os_peer_read(reach->pid, &mine, 1, theirs, n);
 	if (moved < 0)
 		return (int)moved;
 	if ((size_t)moved == len)

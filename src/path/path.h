@@ -27,9 +27,9 @@ struct xtal_shared_iov;
 /* How one executor reaches a range, for one operation. */
 struct xtal_reach {
 	enum xtal_reach_kind kind;
-	uint8_t *base;  /* DIRECT, GUARDED: where lo is mapped here */
-	uint64_t lo;    /* owner's address that base stands for */
-	int pid;        /* CMA */
+	uint8_t *base; /* DIRECT, GUARDED: where lo is mapped here */
+	uint64_t lo;   /* owner's address that base stands for */
+	int pid;       /* CMA */
 };
 
 enum xtal_atomic_op {
@@ -42,7 +42,7 @@ struct xtal_atomic {
 	unsigned size;       /* 4, 8; CAS also 16 */
 	uint64_t operand[2]; /* addend, or new value */
 	uint64_t compare[2];
-	uint64_t old[2];     /* out */
+	uint64_t old[2]; /* out */
 };
 
 /*

@@ -195,7 +195,7 @@ test_demo() {
 	local word
 
 	run demo 0 demo || return
-	for word in owner reach write read notify CAS FAA '64 MiB' faster guard death; do
+	for word in owner reach write read notify CAS FAA '64 MiB' alloc guard death; do
 		check "demo: $word" out_has "^ *[0-9]+  $word "
 	done
 	check "demo: says how" out_has 'wrote 8 bytes to process [0-9]+ over (cma|ring) in [0-9.]+ [num]s'

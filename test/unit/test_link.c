@@ -21,16 +21,20 @@
 #include "wire/responder.h"
 
 #define WINDOW 8
-#define PIECE 100
+#define PIECE  100
 #define MEMORY 1024
-#define BASE 0x7000
-#define OPS 60
-#define MOST 420 /* longest operation */
-#define RING 1024
-#define QUEUE 64
+#define BASE   0x7000
+#define OPS    60
+#define MOST   420 /* longest operation */
+#define RING   1024
+#define QUEUE  64
 #define MARGIN 3
 
-enum end { NOT_YET, SUCCEEDED, FAILED };
+enum end {
+	NOT_YET,
+	SUCCEEDED,
+	FAILED
+};
 
 struct op {
 	struct xtal_request request;
@@ -136,8 +140,12 @@ static void start(struct world *w, uint64_t seed, bool ring)
 	assert_non_null(w->shared);
 	memset(w->shared, 0, xtal_ring_layout_size(RING));
 	assert_int_equal(xtal_ring_init_at(w->shared, RING, rng_next(&w->rng)), 0);
-	xtal_ring_attach(w->shared, xtal_ring_layout_size(RING), &w->initiator, XTAL_RING_INITIATOR);
-	xtal_ring_attach(w->shared, xtal_ring_layout_size(RING), &w->target, XTAL_RING_TARGET);
+	assert_int_equal(xtal_ring_attach(w->shared, xtal_ring_layout_size(RING), &w->initiator,
+					  XTAL_RING_INITIATOR),
+			 0);
+	assert_int_equal(xtal_ring_attach(w->shared, xtal_ring_layout_size(RING), &w->target,
+					  XTAL_RING_TARGET),
+			 0);
 }
 
 static bool has_room(struct world *w, bool to_target, uint64_t len)

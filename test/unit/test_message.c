@@ -139,30 +139,20 @@ static void test_round_trip(void **state)
 static void test_golden_bytes(void **state)
 {
 	static const uint8_t golden[XTAL_MSG_HEADER] = {
-		'X', 'T', 'L', 'M', 1, 0x01, 0x07, 0x00,
-		0xc0, 0x00, 0, 0, 0, 0, 0, 0,
-		0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,
-		0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21,
-		0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31,
-		0x48, 0x47, 0x46, 0x45, 0x44, 0x43, 0x42, 0x41,
-		0x58, 0x57, 0x56, 0x55, 0x54, 0x53, 0x52, 0x51,
-		0x0c, 0x0b, 0x0a, 0, 0, 0, 0, 0,
-		0xb0, 0xb0, 0, 0, 0, 0, 0, 0,
-		0x0d, 0x0c, 0, 0, 0, 0, 0, 0,
-		0x0d, 0x0c, 0, 0, 0, 0, 0, 0,
-		0x64, 0x63, 0x62, 0x61, 0x74, 0x73, 0x72, 0x71,
-		0x84, 0x83, 0x82, 0x81, 0x02, 0, 0, 0,
-		0, 0, 0, 0, 0, 0, 0, 0,
-		0, 0, 0, 0, 0, 0, 0, 0,
-		0, 0, 0, 0, 0, 0, 0, 0,
-		0, 0, 0, 0, 0, 0, 0, 0,
-		0x98, 0x97, 0x96, 0x95, 0x94, 0x93, 0x92, 0x91,
-		0xa8, 0xa7, 0xa6, 0xa5, 0xa4, 0xa3, 0xa2, 0xa1,
-		0xb4, 0xb3, 0xb2, 0xb1, 0xc4, 0xc3, 0xc2, 0xc1,
-		0xd8, 0xd7, 0xd6, 0xd5, 0xd4, 0xd3, 0xd2, 0xd1,
-		0xe8, 0xe7, 0xe6, 0xe5, 0xe4, 0xe3, 0xe2, 0xe1,
-		0, 0, 0, 0, 0, 0, 0, 0,
-		0, 0, 0, 0, 0, 0, 0, 0,
+		'X',  'T',  'L',  'M',  1,    0x01, 0x07, 0x00, 0xc0, 0x00, 0,    0,    0,    0,
+		0,    0,    0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, 0x28, 0x27, 0x26, 0x25,
+		0x24, 0x23, 0x22, 0x21, 0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 0x48, 0x47,
+		0x46, 0x45, 0x44, 0x43, 0x42, 0x41, 0x58, 0x57, 0x56, 0x55, 0x54, 0x53, 0x52, 0x51,
+		0x0c, 0x0b, 0x0a, 0,    0,    0,    0,    0,    0xb0, 0xb0, 0,    0,    0,    0,
+		0,    0,    0x0d, 0x0c, 0,    0,    0,    0,    0,    0,    0x0d, 0x0c, 0,    0,
+		0,    0,    0,    0,    0x64, 0x63, 0x62, 0x61, 0x74, 0x73, 0x72, 0x71, 0x84, 0x83,
+		0x82, 0x81, 0x02, 0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
+		0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
+		0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0x98, 0x97, 0x96, 0x95,
+		0x94, 0x93, 0x92, 0x91, 0xa8, 0xa7, 0xa6, 0xa5, 0xa4, 0xa3, 0xa2, 0xa1, 0xb4, 0xb3,
+		0xb2, 0xb1, 0xc4, 0xc3, 0xc2, 0xc1, 0xd8, 0xd7, 0xd6, 0xd5, 0xd4, 0xd3, 0xd2, 0xd1,
+		0xe8, 0xe7, 0xe6, 0xe5, 0xe4, 0xe3, 0xe2, 0xe1, 0,    0,    0,    0,    0,    0,
+		0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
 	};
 	struct xtal_msg m = a_write(), back;
 	uint8_t bytes[XTAL_MSG_HEADER];
@@ -189,10 +179,9 @@ static void test_golden_operands(void **state)
 	struct xtal_msg m = a_cas(16), back;
 	uint8_t bytes[XTAL_MSG_HEADER];
 	static const uint8_t golden[32] = {
-		0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01,
-		0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,
-		0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21,
-		0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31,
+		0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01, 0x18, 0x17, 0x16,
+		0x15, 0x14, 0x13, 0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23,
+		0x22, 0x21, 0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31,
 	};
 
 	(void)state;
@@ -230,7 +219,7 @@ static void test_bad_frame(void **state)
 
 	(void)state;
 	xtal_msg_encode(&m, good);
-#define BREAK(at, value, part)                             \
+#define BREAK(at, value, part)                              \
 	(memcpy(bad, good, sizeof(bad)), bad[at] = (value), \
 	 expect_bad_bytes(bad, sizeof(bad), part))
 	expect_bad_bytes(good, 0, "shorter");
@@ -277,11 +266,11 @@ static void expect_bad(struct xtal_msg m, const char *part)
 }
 
 /* Breaks one field of a good message. */
-#define BAD(make, field, value, part)       \
-	do {                                \
-		struct xtal_msg m_ = make;  \
-		m_.field = (value);         \
-		expect_bad(m_, part);       \
+#define BAD(make, field, value, part)      \
+	do {                               \
+		struct xtal_msg m_ = make; \
+		m_.field = (value);        \
+		expect_bad(m_, part);      \
 	} while (0)
 
 static void test_bad_request(void **state)
@@ -440,8 +429,8 @@ static void test_noise(void **state)
 		assert_false(decodes(bytes));
 	}
 	for (unsigned i = 0; i < 200000; i++) {
-		struct xtal_msg seeds[] = { a_write(), a_read(), a_cas(8), a_response(),
-					    an_old_value(), a_ping(XTAL_MSG_PONG) };
+		struct xtal_msg seeds[] = { a_write(),    a_read(),       a_cas(8),
+					    a_response(), an_old_value(), a_ping(XTAL_MSG_PONG) };
 
 		xtal_msg_encode(&seeds[rng_below(&r, 6)], bytes);
 		for (uint64_t n = 1 + rng_below(&r, 3); n > 0; n--) {
@@ -480,7 +469,7 @@ static void test_status(void **state)
 						xtal_status_word((enum xtal_status)j));
 	}
 	assert_string_equal(xtal_status_word((enum xtal_status)17), "unknown");
-	assert_string_equal(xtal_status_sentence((enum xtal_status)-1), "The status is unknown.");
+	assert_string_equal(xtal_status_sentence((enum xtal_status) - 1), "The status is unknown.");
 	assert_false(xtal_msg_status_allowed((enum xtal_status)17));
 	assert_false(xtal_msg_status_allowed(XTAL_LOCAL_ACCESS));
 	assert_true(xtal_msg_status_allowed(XTAL_REMOTE_POISON));
@@ -489,18 +478,12 @@ static void test_status(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_golden_bytes),
-		cmocka_unit_test(test_golden_operands),
-		cmocka_unit_test(test_bad_frame),
-		cmocka_unit_test(test_other_byte_order),
-		cmocka_unit_test(test_bad_request),
-		cmocka_unit_test(test_bad_atomic),
-		cmocka_unit_test(test_bad_answer),
-		cmocka_unit_test(test_carrier_length),
-		cmocka_unit_test(test_noise),
-		cmocka_unit_test(test_numbers_wrap),
-		cmocka_unit_test(test_status),
+		cmocka_unit_test(test_round_trip),       cmocka_unit_test(test_golden_bytes),
+		cmocka_unit_test(test_golden_operands),  cmocka_unit_test(test_bad_frame),
+		cmocka_unit_test(test_other_byte_order), cmocka_unit_test(test_bad_request),
+		cmocka_unit_test(test_bad_atomic),       cmocka_unit_test(test_bad_answer),
+		cmocka_unit_test(test_carrier_length),   cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_numbers_wrap),     cmocka_unit_test(test_status),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

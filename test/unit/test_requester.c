@@ -13,7 +13,7 @@
 #include "wire/requester.h"
 
 #define WINDOW 4
-#define PIECE 100
+#define PIECE  100
 
 struct fixture {
 	struct xtal_requester_slot slots[WINDOW];
@@ -622,9 +622,9 @@ static void test_noise(void **state)
 		for (unsigned i = 0; i < WINDOW; i++) {
 			uint64_t kind = rng_below(&r, 3);
 
-			submit(&f, kind == 0 ? faa(i, 8, 1) :
-				   kind == 1 ? request(XTAL_MSG_READ, i, rng_below(&r, 400)) :
-					       request(XTAL_MSG_WRITE, i, rng_below(&r, 400)));
+			submit(&f, kind == 0   ? faa(i, 8, 1)
+				   : kind == 1 ? request(XTAL_MSG_READ, i, rng_below(&r, 400))
+					       : request(XTAL_MSG_WRITE, i, rng_below(&r, 400)));
 		}
 		while (xtal_requester_next_frame(&f.r, 0, &frames[count])) {
 			xtal_requester_sent(&f.r);
@@ -632,11 +632,13 @@ static void test_noise(void **state)
 		}
 		for (unsigned i = 0; i < 100; i++) {
 			const struct xtal_msg *m = &frames[rng_below(&r, count)].msg;
-			struct xtal_msg a = rng_below(&r, 4) ? answer(&f, m) :
-							       failure(&f, m, XTAL_REMOTE_ACCESS);
+			struct xtal_msg a = rng_below(&r, 4) ? answer(&f, m)
+							     : failure(&f, m, XTAL_REMOTE_ACCESS);
 			struct xtal_requester_effect e;
 			const struct xtal_request *q;
-			uint64_t *field[] = { &a.seq, &a.ack, &a.id, &a.total, &a.offset, &a.piece };
+			uint64_t *field[] = {
+				&a.seq, &a.ack, &a.id, &a.total, &a.offset, &a.piece
+			};
 
 			if (rng_below(&r, 4) == 0)
 				*field[rng_below(&r, 6)] += rng_below(&r, 3) - 1;
@@ -667,22 +669,14 @@ static void test_noise(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_init),
-		cmocka_unit_test(test_submit_refuses),
-		cmocka_unit_test(test_write_pieces),
-		cmocka_unit_test(test_empty_operations),
-		cmocka_unit_test(test_read_pieces),
-		cmocka_unit_test(test_read_fails_midway),
-		cmocka_unit_test(test_atomic),
-		cmocka_unit_test(test_numbers_wrap),
-		cmocka_unit_test(test_lying_target),
-		cmocka_unit_test(test_deadlines),
-		cmocka_unit_test(test_late_answers),
-		cmocka_unit_test(test_pong_frees),
-		cmocka_unit_test(test_silent_abandon),
-		cmocka_unit_test(test_progress),
-		cmocka_unit_test(test_lease),
-		cmocka_unit_test(test_fail_all),
+		cmocka_unit_test(test_init),           cmocka_unit_test(test_submit_refuses),
+		cmocka_unit_test(test_write_pieces),   cmocka_unit_test(test_empty_operations),
+		cmocka_unit_test(test_read_pieces),    cmocka_unit_test(test_read_fails_midway),
+		cmocka_unit_test(test_atomic),         cmocka_unit_test(test_numbers_wrap),
+		cmocka_unit_test(test_lying_target),   cmocka_unit_test(test_deadlines),
+		cmocka_unit_test(test_late_answers),   cmocka_unit_test(test_pong_frees),
+		cmocka_unit_test(test_silent_abandon), cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_lease),          cmocka_unit_test(test_fail_all),
 		cmocka_unit_test(test_noise),
 	};
 

@@ -193,10 +193,10 @@ static void test_read(void **state)
 	(void)state;
 	start(&f, 1, false);
 	for (unsigned i = 0; i < 3; i++) {
-		reply = result(&f,
-			       feed(&f, piece(&f, XTAL_MSG_READ, 7, 250, 100 * i),
-				    XTAL_RESPONDER_READ),
-			       XTAL_OK);
+		reply = result(
+			&f,
+			feed(&f, piece(&f, XTAL_MSG_READ, 7, 250, 100 * i), XTAL_RESPONDER_READ),
+			XTAL_OK);
 		assert_true(reply.offset == 100 * i && reply.payload == (i == 2 ? 50 : 100));
 		assert_int_equal(reply.flags, i == 2 ? XTAL_MSG_LAST : 0);
 		assert_int_equal(reply.seq, i + 1);
@@ -337,11 +337,11 @@ static void test_lying_initiator(void **state)
 	refuse(&f, piece(&f, XTAL_MSG_READ, 7, 350, 100), "differs");
 	refuse(&f, piece(&f, XTAL_MSG_WRITE, 8, 350, 100), "differs");
 	refuse(&f, piece(&f, XTAL_MSG_WRITE, 7, 351, 100), "differs");
-#define DIFFERS(field, value)                                 \
-	do {                                                  \
-		m = piece(&f, XTAL_MSG_WRITE, 7, 350, 100);   \
-		m.field = (value);                            \
-		refuse(&f, m, "differs");                     \
+#define DIFFERS(field, value)                               \
+	do {                                                \
+		m = piece(&f, XTAL_MSG_WRITE, 7, 350, 100); \
+		m.field = (value);                          \
+		refuse(&f, m, "differs");                   \
 	} while (0)
 	DIFFERS(addr, 0x1001);
 	DIFFERS(token, 6);
@@ -408,7 +408,8 @@ static void test_gaps(void **state)
 	result(&f, feed(&f, piece(&f, XTAL_MSG_WRITE, 9, 350, 0), XTAL_RESPONDER_WRITE), XTAL_OK);
 	result(&f, feed(&f, piece(&f, XTAL_MSG_WRITE, 9, 350, 100), XTAL_RESPONDER_WRITE), XTAL_OK);
 	f.seq++;
-	m = result(&f, feed(&f, piece(&f, XTAL_MSG_WRITE, 10, 10, 0), XTAL_RESPONDER_WRITE), XTAL_OK);
+	m = result(&f, feed(&f, piece(&f, XTAL_MSG_WRITE, 10, 10, 0), XTAL_RESPONDER_WRITE),
+		   XTAL_OK);
 	assert_true(m.id == 10 && m.seq == 1);
 	/* never backwards, and without a gap the pieces must match */
 	f.seq--;
@@ -427,8 +428,9 @@ static void test_numbers_wrap(void **state)
 
 			start(&f, starts[s], g);
 			for (uint64_t i = 0; i < 40; i++) {
-				struct xtal_msg m = result(
-					&f, feed(&f, cas(&f, i, 8), XTAL_RESPONDER_ATOMIC), XTAL_OK);
+				struct xtal_responder_effect e =
+					feed(&f, cas(&f, i, 8), XTAL_RESPONDER_ATOMIC);
+				struct xtal_msg m = result(&f, e, XTAL_OK);
 
 				assert_true(m.seq == starts[s] + i);
 				f.seq += g;
@@ -491,10 +493,11 @@ static void test_noise(void **state)
 		for (unsigned i = 0; i < 60; i++) {
 			static const enum xtal_msg_type types[] = { XTAL_MSG_WRITE, XTAL_MSG_READ };
 			bool goes_on = next != 0 && rng_below(&r, 3) != 0;
-			struct xtal_msg m = goes_on ?
-				piece(&f, types[first.kind == XTAL_RESPONDER_READ], first.id,
-				      first.total, next) :
-				piece(&f, types[rng_below(&r, 2)], i, rng_below(&r, 500), 0);
+			struct xtal_msg m =
+				goes_on ? piece(&f, types[first.kind == XTAL_RESPONDER_READ],
+						first.id, first.total, next)
+					: piece(&f, types[rng_below(&r, 2)], i, rng_below(&r, 500),
+						0);
 			uint64_t *field[] = { &m.seq, &m.id, &m.addr, &m.offset, &m.total };
 			struct xtal_responder_effect e;
 			struct xtal_msg reply;
@@ -519,8 +522,8 @@ static void test_noise(void **state)
 			assert_true(e.total == first.total && e.kind == first.kind);
 			assert_true(e.offset + e.len <= e.total && !answered);
 			executed++;
-			if (xtal_responder_result(&f.r, &e, ok ? XTAL_OK : XTAL_REMOTE_ACCESS, NULL, 1,
-						  &reply)) {
+			if (xtal_responder_result(&f.r, &e, ok ? XTAL_OK : XTAL_REMOTE_ACCESS, NULL,
+						  1, &reply)) {
 				assert_null(xtal_msg_check(&reply));
 				answered = reply.flags & XTAL_MSG_LAST;
 			}
