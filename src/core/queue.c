@@ -251,6 +251,9 @@ static void retire(struct xtal_queue *q)
 	else /* its time begins now */
 		atomic_store_explicit(&q->first->progress, xtal_os_now(), memory_order_relaxed);
 	q->inflight--;
+	/* Nothing succeeds behind it over the same link, also before the agent has purged it. */
+	if (xtal_unlikely(status == XTAL_UNREACHABLE) && (p->link || p->bulk))
+		xtal_xlats_purge(&q->xlats, p->link ? p->link : xtal_bulk_link(p->bulk));
 	if (p->link) {
 		xtal_messages_retire(p->link);
 		xtal_link_put(p->link);
