@@ -372,7 +372,8 @@ static struct xtal_link *overdue(struct xtal_queue *q, uint64_t now)
 		link = p->link;
 		if (!xtal_messages_overdue(link, now))
 			return NULL;
-	} else if (q->wait_link && now - atomic_load(&p->progress) > q->timeout_ns) {
+	} else if (q->wait_link && now > atomic_load(&p->progress) + q->timeout_ns) {
+		/* (Not by a difference: progress may be later than our look at the clock.) */
 		link = q->wait_link;
 	}
 	if (link)
