@@ -372,7 +372,9 @@ static struct xtal_link *overdue(struct xtal_queue *q, uint64_t now)
 		link = p->link;
 		if (!xtal_messages_overdue(link, now))
 			return NULL;
-	} else if (q->wait_link && now - atomic_load(&p->progress) > q->timeout_ns) {
+	} else if (q->wait_link && (int64_t)(now - atomic_load(&p->progress)) >
+					   (int64_t)q->timeout_ns) {
+		/* Signed: the operation may have been posted after the agent looked at its clock. */
 		link = q->wait_link;
 	}
 	if (link)
