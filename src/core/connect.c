@@ -206,7 +206,7 @@ static void welcome(struct xtal_link *link, const struct xtal_control *c, int *f
 		try_cma(link, c);
 		xtal_messages_open(link);
 		atomic_store(&link->state, XTAL_LINK_UP);
-		xtal_link_wake(link);
+		xtal_link_wake(link, XTAL_WAIT_UP, UINT32_MAX);
 	}
 	xtal_unlock(&link->lock);
 	if (err) {
@@ -386,7 +386,7 @@ static int answer(struct xtal_link *link, const struct xtal_control *c, const in
 		else
 			deny(link, r->id, c->status, c->flags & XTAL_CONTROL_RETRY, c->text);
 		free(r);
-		xtal_link_wake(link);
+		xtal_link_wake(link, c->id, UINT32_MAX);
 	}
 	xtal_unlock(&link->lock);
 	return err;

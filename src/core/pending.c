@@ -124,6 +124,15 @@ static bool run_short(struct xtal_queue *q, struct xtal_pending *p, const struct
 	return true;
 }
 
+/* True while what the queue waits for has not come: whoever brings it kicks, and a poll costs
+ * nothing until then. Waiters for room are also helped by the tick. */
+static bool asleep(struct xtal_queue *q)
+{
+	uint64_t what = atomic_load_explicit(&q->wait_for, memory_order_relaxed);
+
+	return q->wait_link && what != XTAL_WAIT_OVER && what != XTAL_WAIT_ROOM;
+}
+
 static bool start(struct xtal_queue *q, struct xtal_pending *p)
 {
 	struct xtal_op plain = p->op;
@@ -205,6 +214,8 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 
 bool xtal_pending_start(struct xtal_queue *q, struct xtal_pending *p)
 {
+	if (asleep(q))
+		return false;
 	/* Not begun and not waiting: a grant went stale meanwhile, so look again. */
 	for (unsigned tries = 0; tries < 4; tries++) {
 		if (!q->inflight)
@@ -290,6 +301,8 @@ bool xtal_pending_finish(struct xtal_queue *q, struct xtal_pending *p)
 	if (!(p->op.flags & XTAL_OP_NOTIFY) || p->notify_sent ||
 	    atomic_load_explicit(&p->status, memory_order_relaxed))
 		return true;
+	if (p->state == XTAL_PENDING_NOTIFY && asleep(q))
+		return false;
 	p->state = XTAL_PENDING_NOTIFY;
 	status = stop_waiting(q, &op.remote, 8);
 	if (status) {
