@@ -101,6 +101,8 @@ static struct xtal_link *link_new(struct xtal_context *ctx, struct xtal_eid eid,
 	link->tid = tid;
 	link->pipeline = pipeline;
 	link->id = atomic_fetch_add(&ctx->next_link_id, 1) + 1;
+	/* No other link has these: an operation may bring the number of a question to the last. */
+	link->next_id = (uint64_t)link->id << 32;
 	atomic_store(&link->refs, 2); /* the list's and the caller's */
 	link->sock.fd = link->death.fd = link->doorbell = -1;
 	link->task.run = link_task;
