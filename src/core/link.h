@@ -71,10 +71,10 @@ struct xtal_link {
 	struct xtal_requester_slot slots[XTAL_LINK_WINDOW];
 	struct xtal_lane lane; /* for data that arrives in messages */
 	struct xtal_drain drain;
-	uint32_t open_ops;          /* in the requester */
 	_Atomic uint64_t polled_at; /* ns: when a program's thread last drained it itself */
 	uint64_t patience; /* ns: when a claimed frame of an overdue operation is given up */
 	bool armed;        /* the owner signals our doorbell */
+	bool ping;         /* ask which frames the owner has seen */
 };
 
 /* The link of ctx to (eid, tid) over the pipeline, made when there is none; a reference. The

@@ -59,6 +59,8 @@ static int translate(struct xtal_queue *q, const struct xtal_remote *r, uint64_t
 	result = xtal_link_resolve(link, r, len, rights, q, ask, &grant, text, sizeof(text));
 	if (result > 0)
 		explain(q, r, len, (uint32_t)result, text);
+	if (result == XTAL_UNREACHABLE)
+		xtal_xlats_purge(&q->xlats, link);
 	if (!result) {
 		if (grant->path == XTAL_PATH_NONE) {
 			explain(q, r, len, XTAL_UNREACHABLE, "XTAL_PATHS leaves no path to it");

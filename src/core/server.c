@@ -201,7 +201,7 @@ static int hello(struct xtal_session *s, const struct xtal_control *c, int *fds,
 	struct xtal_control w;
 	int out[3], err;
 
-	if (s->welcomed || nfds != 1)
+	if (s->welcomed || nfds != 1 || xtal_os_event_adopt(fds[0]))
 		return -EPROTO;
 	if (c->port != ctx->port || c->incarnation != xtal_incarnation_bits(ctx->incarnation))
 		return refuse(s, XTAL_REMOTE_ACCESS,
