@@ -226,6 +226,9 @@ static void tricks(enum peer_path path, bool at_owner)
 {
 	unsigned allowed = 1u << 0 | (at_owner ? 1u << 8 : 1u << 4);
 
+	/* The kernel does not say which side was missing, and when we look it is back. */
+	if (!at_owner && path == PEER_CMA)
+		allowed |= 1u << 8;
 	for (unsigned trick = 0; trick < TRICKS; trick++) {
 		struct scene *s = proc_shared(sizeof(*s));
 		pid_t own;
