@@ -153,7 +153,8 @@ static int take_welcome(struct xtal_link *link, const struct xtal_control *c, in
 	};
 	int err;
 
-	if (!ring || !xtal_os_sealed_shrink(fds[0]) || !xtal_os_sealed_shrink(fds[1]))
+	if (!ring || xtal_os_event_adopt(fds[2]) || !xtal_os_sealed_shrink(fds[0]) ||
+	    !xtal_os_sealed_shrink(fds[1]))
 		return -EPROTO;
 	err = xtal_os_object_size(fds[0], &size);
 	if (err || size < sizeof(struct xtal_slot_table))

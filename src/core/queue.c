@@ -157,14 +157,14 @@ uint32_t xtal_queue_id(const struct xtal_queue *q)
 	return q->id;
 }
 
-/* Under the lock. */
+/* Under the lock. c is the place in the completion queue, filled but for the queue's own. */
 static void complete(struct xtal_queue *q, struct xtal_completion *c)
 {
 	c->queue_id = q->id;
 	xtal_bump(&q->counts.completed, 1);
 	if (xtal_unlikely(c->status))
 		xtal_bump(&q->counts.failed, 1);
-	xtal_cq_push(&q->cq, c);
+	xtal_cq_push(&q->cq);
 }
 
 /* Under the lock: the agent looks at the queue until it is idle again. */
@@ -208,7 +208,7 @@ static int enqueue(struct xtal_queue *q, const struct xtal_op *op)
 
 int xtal_queue_post(struct xtal_queue *q, const struct xtal_op *op)
 {
-	struct xtal_completion c;
+	struct xtal_completion *c;
 	int err = 0;
 
 	if (xtal_unlikely(q->foreign))
@@ -220,8 +220,9 @@ int xtal_queue_post(struct xtal_queue *q, const struct xtal_op *op)
 	}
 	q->accepted++;
 	xtal_bump(&q->counts.posted, 1);
-	if (xtal_likely(!q->first) && xtal_exec_now(q, op, &c)) {
-		complete(q, &c);
+	c = xtal_cq_place(&q->cq);
+	if (xtal_likely(!q->first) && xtal_exec_now(q, op, c)) {
+		complete(q, c);
 	} else {
 		err = enqueue(q, op);
 		if (err)
@@ -236,19 +237,23 @@ static void retire(struct xtal_queue *q)
 {
 	struct xtal_pending *p = q->first;
 	uint32_t status = atomic_load_explicit(&p->status, memory_order_relaxed);
-	struct xtal_completion c = { .user = p->op.user,
-				     .opcode = p->op.opcode,
-				     .status = status,
-				     .len = status ? 0 : p->len,
-				     .peer_port = p->peer_port,
-				     .link_id = p->link_id };
+	struct xtal_completion *c = xtal_cq_place(&q->cq);
 
+	*c = (struct xtal_completion){ .user = p->op.user,
+				       .opcode = p->op.opcode,
+				       .status = status,
+				       .len = status ? 0 : p->len,
+				       .peer_port = p->peer_port,
+				       .link_id = p->link_id };
 	q->first = p->next;
 	if (!q->first)
 		q->last = &q->first;
 	else /* its time begins now */
 		atomic_store_explicit(&q->first->progress, xtal_os_now(), memory_order_relaxed);
 	q->inflight--;
+	/* Nothing succeeds behind it over the same link, also before the agent has purged it. */
+	if (xtal_unlikely(status == XTAL_UNREACHABLE) && (p->link || p->bulk))
+		xtal_xlats_purge(&q->xlats, p->link ? p->link : xtal_bulk_link(p->bulk));
 	if (p->link) {
 		xtal_messages_retire(p->link);
 		xtal_link_put(p->link);
@@ -257,7 +262,7 @@ static void retire(struct xtal_queue *q)
 		xtal_bulk_put(p->bulk);
 	p->next = q->spare;
 	q->spare = p;
-	complete(q, &c);
+	complete(q, c);
 }
 
 void xtal_queue_progress(struct xtal_queue *q)
