@@ -396,11 +396,23 @@ static struct xtal_link *overdue(struct xtal_queue *q, uint64_t now)
 	return link;
 }
 
+/* A thread that polls all the time holds the lock most of the time, but never for long. One that
+ * moves data inline may: no waiting for that. */
+static bool try_hard(struct xtal_lock *lock)
+{
+	for (unsigned i = 0; i < 200; i++) {
+		if (xtal_trylock(lock))
+			return true;
+		xtal_cpu_relax();
+	}
+	return false;
+}
+
 static void tick(struct xtal_queue *q, uint64_t now)
 {
 	struct xtal_link *late = NULL;
 
-	if (!xtal_trylock(&q->lock))
+	if (!try_hard(&q->lock))
 		return;
 	if (q->first && q->first->state == XTAL_PENDING_MESSAGE && q->first->link)
 		xtal_messages_poll(q->first->link, q, false);
