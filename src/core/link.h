@@ -72,6 +72,7 @@ struct xtal_link {
 	struct xtal_lane lane; /* for data that arrives in messages */
 	struct xtal_drain drain;
 	_Atomic uint64_t polled_at; /* ns: when a program's thread last drained it itself */
+	uint64_t consumed;          /* where the owner was in the ring when we looked */
 	uint64_t patience; /* ns: when a claimed frame of an overdue operation is given up */
 	bool armed;        /* the owner signals our doorbell */
 	bool crowded;      /* some waiters wait for room in the window */
