@@ -23,6 +23,10 @@
 #include "wire/control.h"
 #include "xtal.h"
 
+/* Questions at the owner at once: its answers must all fit into the socket, since it ends a
+ * session whose peer does not take them. */
+#define MAX_QUESTIONS 32u
+
 static void close_fds(int *fds, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -149,7 +153,8 @@ static int take_welcome(struct xtal_link *link, const struct xtal_control *c, in
 	};
 	int err;
 
-	if (!ring || !xtal_os_sealed_shrink(fds[0]) || !xtal_os_sealed_shrink(fds[1]))
+	if (!ring || xtal_os_event_adopt(fds[2]) || !xtal_os_sealed_shrink(fds[0]) ||
+	    !xtal_os_sealed_shrink(fds[1]))
 		return -EPROTO;
 	err = xtal_os_object_size(fds[0], &size);
 	if (err || size < sizeof(struct xtal_slot_table))
@@ -201,7 +206,7 @@ static void welcome(struct xtal_link *link, const struct xtal_control *c, int *f
 		try_cma(link, c);
 		xtal_messages_open(link);
 		atomic_store(&link->state, XTAL_LINK_UP);
-		xtal_link_wake(link);
+		xtal_link_wake(link, XTAL_WAIT_UP, UINT32_MAX);
 	}
 	xtal_unlock(&link->lock);
 	if (err) {
@@ -381,7 +386,7 @@ static int answer(struct xtal_link *link, const struct xtal_control *c, const in
 		else
 			deny(link, r->id, c->status, c->flags & XTAL_CONTROL_RETRY, c->text);
 		free(r);
-		xtal_link_wake(link);
+		xtal_link_wake(link, c->id, UINT32_MAX);
 	}
 	xtal_unlock(&link->lock);
 	return err;
@@ -450,6 +455,7 @@ int xtal_connect_watch(struct xtal_link *link)
 
 void xtal_connect_ask(struct xtal_link *link)
 {
+	unsigned asked = 0;
 	int err = 0;
 
 	xtal_lock(&link->lock);
@@ -457,7 +463,9 @@ void xtal_connect_ask(struct xtal_link *link)
 		struct xtal_resolve *r = xtal_container_of(n, struct xtal_resolve, node);
 		struct xtal_control c;
 
-		if (r->sent || atomic_load(&link->state) != XTAL_LINK_UP)
+		if (atomic_load(&link->state) != XTAL_LINK_UP || asked++ == MAX_QUESTIONS)
+			break;
+		if (r->sent)
 			continue;
 		xtal_control_init(&c, XTAL_CONTROL_RESOLVE);
 		c.id = r->id;
@@ -470,7 +478,7 @@ void xtal_connect_ask(struct xtal_link *link)
 		r->sent = !err;
 	}
 	xtal_unlock(&link->lock);
-	/* -EAGAIN: an answer, or the tick, brings us back here. */
+	/* -EAGAIN: an answer brings us back here. */
 	if (err && err != -EAGAIN)
 		xtal_link_fail(link, XTAL_UNREACHABLE, "asking the owner of port %u: %s",
 			       link->tid & 0xffff, strerror(-err));

@@ -80,6 +80,7 @@ struct xtal_queue {
 	struct xtal_list wait_node;  /* in wait_link's waiters, under that link's lock */
 	struct xtal_link *wait_link; /* a reference; under the queue's lock */
 	struct xtal_queue *run_next; /* pipeline: under its lock */
+	_Atomic uint64_t wait_for;   /* what, see xtal_link_wait(); under the link's lock */
 	enum xtal_kick_state kick;
 };
 

@@ -95,7 +95,7 @@ static struct look look(struct xtal_context *ctx, uint32_t slot, bool patient)
 	for (struct xtal_list *n = ctx->sessions.next; n != &ctx->sessions; n = n->next) {
 		struct xtal_session *s = xtal_container_of(n, struct xtal_session, node);
 
-		if (s->board)
+		if (s->board && s->same_uid) /* others are granted messages only */
 			look_at(s, (uint64_t)slot + 1, patient, &l);
 	}
 	xtal_unlock(&ctx->sessions_lock);

@@ -166,7 +166,8 @@ function(xtal_tests)
 	xtal_glob(helpers test/lib/*.c)
 	if(helpers)
 		add_library(xtal_test_lib STATIC ${helpers})
-		target_include_directories(xtal_test_lib PRIVATE ${CMAKE_SOURCE_DIR}/test)
+		target_include_directories(xtal_test_lib PRIVATE ${CMAKE_SOURCE_DIR}/test
+					   ${CMAKE_SOURCE_DIR}/src)
 		target_link_libraries(xtal_test_lib PRIVATE xtal_headers PkgConfig::CMOCKA
 				      Threads::Threads)
 		set(lib xtal_test_lib)
