@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/copy.h"
 #include "base/lock.h"
 #include "core/config.h"
 #include "core/context_impl.h"
@@ -33,6 +34,11 @@ struct xtal_bulk {
 
 static struct xtal_lock bulks_lock;
 static struct xtal_list bulks = { &bulks, &bulks };
+
+struct xtal_link *xtal_bulk_link(const struct xtal_bulk *b)
+{
+	return b->grant->link;
+}
 
 void xtal_bulk_get(struct xtal_bulk *b)
 {
@@ -143,6 +149,20 @@ static void unseat(struct xtal_bulk *b, struct executor *e)
 	xtal_lane_fini(&e->lane);
 }
 
+/* A fragment of something larger than the caches, over a direct path: it cannot fail. */
+static void stream(struct xtal_bulk *b, uint64_t offset, uint64_t len)
+{
+	uint8_t *remote = xtal_reach_place(&b->grant->reach, b->remote + offset);
+	uint8_t *local = (uint8_t *)(uintptr_t)(b->local + offset);
+
+	if (!b->put)
+		xtal_copy_stream(local, remote, len);
+	else if (offset + len == b->len)
+		xtal_copy_stream_body(remote, local, len);
+	else
+		xtal_copy_stream(remote, local, len);
+}
+
 static int move(struct xtal_bulk *b, struct executor *e, uint64_t offset, uint64_t len, bool tail)
 {
 	const struct xtal_reach *reach = &b->grant->reach;
@@ -150,6 +170,10 @@ static int move(struct xtal_bulk *b, struct executor *e, uint64_t offset, uint64
 	void *local = (void *)(uintptr_t)(b->local + offset);
 	uint64_t remote = b->remote + offset;
 
+	if (b->len >= XTAL_COPY_STREAM_MIN && reach->kind == XTAL_REACH_DIRECT && !tail) {
+		stream(b, offset, len);
+		return 0;
+	}
 	if (!b->put)
 		return path->get(reach, e->activity->iov, remote, local, len);
 	if (tail)

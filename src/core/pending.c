@@ -59,6 +59,8 @@ static int translate(struct xtal_queue *q, const struct xtal_remote *r, uint64_t
 	result = xtal_link_resolve(link, r, len, rights, q, ask, &grant, text, sizeof(text));
 	if (result > 0)
 		explain(q, r, len, (uint32_t)result, text);
+	if (result == XTAL_UNREACHABLE)
+		xtal_xlats_purge(&q->xlats, link);
 	if (!result) {
 		if (grant->path == XTAL_PATH_NONE) {
 			explain(q, r, len, XTAL_UNREACHABLE, "XTAL_PATHS leaves no path to it");
@@ -104,6 +106,12 @@ static uint32_t stop_waiting(struct xtal_queue *q, const struct xtal_remote *r, 
 	if (waits_in_vain(q)) {
 		status = link->status;
 		explain(q, r, len, status, link->text);
+		/* What was posted behind it ends too: not one after another, each after a time
+		 * limit of its own. */
+		for (struct xtal_pending *p = q->start; p; p = p->next)
+			if (p->op.remote.tid == link->tid &&
+			    xtal_eid_equal(p->op.remote.eid, link->eid))
+				p->lost = status;
 	}
 	xtal_link_unwait(link, q);
 	return status;
@@ -122,6 +130,15 @@ static bool run_short(struct xtal_queue *q, struct xtal_pending *p, const struct
 	return true;
 }
 
+/* True while what the queue waits for has not come: whoever brings it kicks, and a poll costs
+ * nothing until then. Waiters for room are also helped by the tick. */
+static bool asleep(struct xtal_queue *q)
+{
+	uint64_t what = atomic_load_explicit(&q->wait_for, memory_order_relaxed);
+
+	return q->wait_link && what != XTAL_WAIT_OVER && what != XTAL_WAIT_ROOM;
+}
+
 static bool start(struct xtal_queue *q, struct xtal_pending *p)
 {
 	struct xtal_op plain = p->op;
@@ -133,6 +150,11 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 	if (waits_in_vain(q) && !my_turn(q, NULL))
 		return false;
 	status = stop_waiting(q, &p->op.remote, p->op.len);
+	if (!status && p->lost) {
+		if (!my_turn(q, NULL))
+			return false;
+		status = p->lost;
+	}
 	if (status) {
 		end(p, status);
 		return true;
@@ -203,6 +225,8 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 
 bool xtal_pending_start(struct xtal_queue *q, struct xtal_pending *p)
 {
+	if (asleep(q))
+		return false;
 	/* Not begun and not waiting: a grant went stale meanwhile, so look again. */
 	for (unsigned tries = 0; tries < 4; tries++) {
 		if (!q->inflight)
@@ -288,6 +312,8 @@ bool xtal_pending_finish(struct xtal_queue *q, struct xtal_pending *p)
 	if (!(p->op.flags & XTAL_OP_NOTIFY) || p->notify_sent ||
 	    atomic_load_explicit(&p->status, memory_order_relaxed))
 		return true;
+	if (p->state == XTAL_PENDING_NOTIFY && asleep(q))
+		return false;
 	p->state = XTAL_PENDING_NOTIFY;
 	status = stop_waiting(q, &op.remote, 8);
 	if (status) {

@@ -157,14 +157,14 @@ uint32_t xtal_queue_id(const struct xtal_queue *q)
 	return q->id;
 }
 
-/* Under the lock. */
+/* Under the lock. c is the place in the completion queue, filled but for the queue's own. */
 static void complete(struct xtal_queue *q, struct xtal_completion *c)
 {
 	c->queue_id = q->id;
 	xtal_bump(&q->counts.completed, 1);
 	if (xtal_unlikely(c->status))
 		xtal_bump(&q->counts.failed, 1);
-	xtal_cq_push(&q->cq, c);
+	xtal_cq_push(&q->cq);
 }
 
 /* Under the lock: the agent looks at the queue until it is idle again. */
@@ -208,7 +208,7 @@ static int enqueue(struct xtal_queue *q, const struct xtal_op *op)
 
 int xtal_queue_post(struct xtal_queue *q, const struct xtal_op *op)
 {
-	struct xtal_completion c;
+	struct xtal_completion *c;
 	int err = 0;
 
 	if (xtal_unlikely(q->foreign))
@@ -220,8 +220,9 @@ int xtal_queue_post(struct xtal_queue *q, const struct xtal_op *op)
 	}
 	q->accepted++;
 	xtal_bump(&q->counts.posted, 1);
-	if (xtal_likely(!q->first) && xtal_exec_now(q, op, &c)) {
-		complete(q, &c);
+	c = xtal_cq_place(&q->cq);
+	if (xtal_likely(!q->first) && xtal_exec_now(q, op, c)) {
+		complete(q, c);
 	} else {
 		err = enqueue(q, op);
 		if (err)
@@ -236,19 +237,23 @@ static void retire(struct xtal_queue *q)
 {
 	struct xtal_pending *p = q->first;
 	uint32_t status = atomic_load_explicit(&p->status, memory_order_relaxed);
-	struct xtal_completion c = { .user = p->op.user,
-				     .opcode = p->op.opcode,
-				     .status = status,
-				     .len = status ? 0 : p->len,
-				     .peer_port = p->peer_port,
-				     .link_id = p->link_id };
+	struct xtal_completion *c = xtal_cq_place(&q->cq);
 
+	*c = (struct xtal_completion){ .user = p->op.user,
+				       .opcode = p->op.opcode,
+				       .status = status,
+				       .len = status ? 0 : p->len,
+				       .peer_port = p->peer_port,
+				       .link_id = p->link_id };
 	q->first = p->next;
 	if (!q->first)
 		q->last = &q->first;
 	else /* its time begins now */
 		atomic_store_explicit(&q->first->progress, xtal_os_now(), memory_order_relaxed);
 	q->inflight--;
+	/* Nothing succeeds behind it over the same link, also before the agent has purged it. */
+	if (xtal_unlikely(status == XTAL_UNREACHABLE) && (p->link || p->bulk))
+		xtal_xlats_purge(&q->xlats, p->link ? p->link : xtal_bulk_link(p->bulk));
 	if (p->link) {
 		xtal_messages_retire(p->link);
 		xtal_link_put(p->link);
@@ -257,7 +262,7 @@ static void retire(struct xtal_queue *q)
 		xtal_bulk_put(p->bulk);
 	p->next = q->spare;
 	q->spare = p;
-	complete(q, &c);
+	complete(q, c);
 }
 
 void xtal_queue_progress(struct xtal_queue *q)
@@ -355,9 +360,17 @@ void xtal_queue_link_lost(struct xtal_queue *q, struct xtal_link *link)
 {
 	xtal_lock(&q->lock);
 	xtal_xlats_purge(&q->xlats, link);
+	if (q->wait_link == link)
+		atomic_store_explicit(&q->wait_for, XTAL_WAIT_OVER, memory_order_relaxed);
 	if (q->first)
 		xtal_pipeline_kick(q);
 	xtal_unlock(&q->lock);
+}
+
+/* More than limit ago? The time may be newer than now, which was read before the lock was had. */
+static bool long_ago(uint64_t then, uint64_t limit, uint64_t now)
+{
+	return now > then && now - then > limit;
 }
 
 /* Under the lock: waits for a link whose owner does not answer? */
@@ -372,9 +385,11 @@ static struct xtal_link *overdue(struct xtal_queue *q, uint64_t now)
 		link = p->link;
 		if (!xtal_messages_overdue(link, now))
 			return NULL;
-	} else if (q->wait_link && now > atomic_load(&p->progress) + q->timeout_ns) {
-		/* (Not by a difference: progress may be later than our look at the clock.) */
-		link = q->wait_link;
+	} else if (q->wait_link && long_ago(atomic_load(&p->progress), q->timeout_ns, now)) {
+		/* Others' operations fill the window: as long as those move, the owner lives. */
+		if (atomic_load_explicit(&q->wait_for, memory_order_relaxed) != XTAL_WAIT_ROOM ||
+		    long_ago(xtal_messages_moved(q->wait_link), q->timeout_ns, now))
+			link = q->wait_link;
 	}
 	if (link)
 		atomic_fetch_add_explicit(&link->refs, 1, memory_order_relaxed);

@@ -118,12 +118,14 @@ static bool serve(struct xtal_drain *d)
 	bool did = false;
 
 	for (unsigned i = 0; i < 16; i++) {
-		int n = 0;
+		uint64_t unused;
+		int n;
 
-		if (xtal_ring_has_room(&s->ring, XTAL_MSG_PIECE))
+		s->stalled = !xtal_ring_has_room(&s->ring, s->responder.config.piece);
+		if (!s->stalled)
 			n = xtal_ring_peek(&s->ring, &header, &payload, &len);
-		else
-			s->stalled = true;
+		else /* full, or the initiator's counter makes no sense */
+			n = xtal_ring_consumed(&s->ring, &unused);
 		if (n > 0 && !serve_one(s, header, payload, len, &why))
 			n = -EPROTO;
 		if (n < 0) {
@@ -143,11 +145,8 @@ static bool serve_before_sleep(struct xtal_drain *d)
 {
 	struct xtal_session *s = xtal_container_of(d, struct xtal_session, drain);
 
-	if (s->stalled) {
-		s->stalled = false;
-		/* Waiting for room: the initiator's release rings our doorbell. */
-		return xtal_ring_prepare_room(&s->ring, XTAL_MSG_PIECE);
-	}
+	if (s->stalled) /* the initiator's release rings our doorbell */
+		return xtal_ring_prepare_room(&s->ring, s->responder.config.piece);
 	return xtal_ring_prepare_sleep(&s->ring);
 }
 

@@ -140,6 +140,19 @@ static struct xtal_seat *seat_on(struct xtal_queue *q, struct xtal_link *link)
 	return seat;
 }
 
+/* The opcodes that may be executed at once. */
+static uint8_t inline_ops(const struct xtal_grant *grant)
+{
+	uint8_t ops = 0;
+
+	if (!xtal_path_table[grant->reach.kind])
+		return 0;
+	for (unsigned op = XTAL_OP_WRITE; op <= XTAL_OP_FAA; op++)
+		if ((grant->rights & xtal_op_rights((uint8_t)op)) == xtal_op_rights((uint8_t)op))
+			ops |= (uint8_t)(1u << op);
+	return ops;
+}
+
 int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal_grant *grant,
 		  struct xtal_xlat **out)
 {
@@ -168,6 +181,10 @@ int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal
 		.full_fence = link->full_fence,
 		.path = (uint8_t)grant->path,
 		.rights = (uint8_t)grant->rights,
+		.direct_write =
+			grant->reach.kind == XTAL_REACH_DIRECT && grant->rights & XTAL_RIGHT_WRITE,
+		.inline_ops = inline_ops(grant),
+		.ops = xtal_path_table[grant->reach.kind],
 		.slot_word = grant->slot_word,
 		.word = grant->word,
 		.activity = seat->activity,

@@ -60,6 +60,13 @@ void suite_sleep_us(unsigned us)
 		;
 }
 
+uint64_t suite_deadline(unsigned seconds)
+{
+	const char *soak = getenv("XTAL_SOAK");
+
+	return suite_now_ms() + seconds * (soak && *soak == '1' ? 60000ull : 1000ull);
+}
+
 void suite_skip(const char *reason)
 {
 	print_message("SKIP: %s\n", reason);
@@ -134,13 +141,13 @@ int suite_run(int argc, char **argv, const char *name, const struct CMUnitTest *
 		setenv(copy, value, 1);
 		free(copy);
 	}
-	alarm(0);
 	actor_init();
 	missing = suite_path == XTAL_PATH_CMA ? cma_missing() : NULL;
 	if (missing) {
 		printf("SKIP: %s\n", missing);
 		return 77;
 	}
+	cmocka_set_test_filter(getenv("XTAL_TEST_FILTER")); /* a pattern, for working on one */
 	failed = _cmocka_run_group_tests(name, tests, n, NULL, NULL);
 	return failed ? failed : check_counters();
 }

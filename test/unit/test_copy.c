@@ -53,6 +53,37 @@ static void copy_once(size_t dst_off, size_t src_off, size_t len, bool split)
 	assert_memory_equal(got, want, sizeof(got));
 }
 
+/* The same past the caches. */
+static void stream_once(size_t dst_off, size_t len)
+{
+	static unsigned char src[AREA + 256], got[AREA + 256], want[AREA + 256];
+	unsigned char *d = got + GUARD + dst_off;
+	size_t tail = xtal_copy_tail_len(d, len);
+
+	fill(src, sizeof(src), (unsigned)len);
+	memset(got, 0xa5, sizeof(got));
+	memset(want, 0xa5, sizeof(want));
+	memcpy(want + GUARD + dst_off, src + 3, len);
+	xtal_copy_stream_body(d, src + 3, len);
+	for (size_t i = len - tail; i < len; i++)
+		assert_int_equal(d[i], 0xa5);
+	xtal_copy_tail(d, src + 3, len);
+	assert_memory_equal(got, want, sizeof(got));
+	memset(d, 0xa5, len);
+	xtal_copy_stream(d, src + 3, len);
+	assert_memory_equal(got, want, sizeof(got));
+}
+
+static void streams(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(long_lengths) / sizeof(long_lengths[0]); i++)
+		for (size_t dst = 0; dst < 33; dst++)
+			stream_once(dst, long_lengths[i]);
+	for (size_t len = 0; len < 70; len++)
+		stream_once(1, len);
+}
+
 static void every_alignment(void **state)
 {
 	(void)state;
@@ -277,7 +308,7 @@ int main(void)
 		cmocka_unit_test(every_alignment), cmocka_unit_test(long_copies),
 		cmocka_unit_test(huge_copies),     cmocka_unit_test(tail_length),
 		cmocka_unit_test(overlap),         cmocka_unit_test(last_lands_last),
-		cmocka_unit_test(words_are_whole),
+		cmocka_unit_test(words_are_whole), cmocka_unit_test(streams),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
