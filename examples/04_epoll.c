@@ -63,9 +63,8 @@ static int on_completions(struct stream *s)
 		for (int i = 0; i < got; i++) {
 			if (cr[i].user_ctx != s->ended++)
 				fprintf(stderr, "out of order\n");
-			if (cr[i].status == DMA_CR_SUCCESS)
-				continue;
-			s->failed++;
+			if (cr[i].status == DMA_CR_SUCCESS || s->failed++ > 0)
+				continue; /* one complaint is enough */
 			fprintf(stderr, "operation %llu: %s\n", (unsigned long long)cr[i].user_ctx,
 				xtal_status_text((int)cr[i].status));
 		}

@@ -44,8 +44,8 @@ struct xtal_descriptor {
 	uint32_t token;       /* the segment's secret */
 	uint32_t token_valid; /* 1: the owner asked for the token to be checked */
 	uint32_t reserved;
-	uint64_t va;          /* address in the owner's process */
-	uint64_t len;         /* bytes */
+	uint64_t va;  /* address in the owner's process */
+	uint64_t len; /* bytes */
 };
 
 /** One path's verdict for a (queue, segment). */
@@ -66,20 +66,20 @@ struct xtal_path_info {
 
 /** Totals since the process started; they only grow (but for the gauges at the end). */
 struct xtal_counters {
-	uint64_t posted;                    /* operations accepted */
-	uint64_t completed;                 /* completions made, good and bad */
-	uint64_t failed;                    /* of these, with an error status */
-	uint64_t refused;                   /* posts refused (bad argument, queue full) */
-	uint64_t ops[XTAL_PATH_COUNT];      /* operations executed per path */
-	uint64_t bytes[XTAL_PATH_COUNT];    /* payload bytes moved per path, by this process */
-	uint64_t served;                    /* messages executed here for peers */
-	uint64_t served_bytes;              /* payload bytes of these */
-	uint64_t denied;                    /* requests of peers refused (token, range, right) */
-	uint64_t revocations;               /* segments withdrawn */
-	uint64_t fenced;                    /* ... that needed a stuck peer fenced off */
-	uint64_t links_made;                /* connections to peers */
-	uint64_t peers_lost;                /* peers that died or vanished */
-	uint64_t agent_wakeups;             /* times the agent thread woke */
+	uint64_t posted;                 /* operations accepted */
+	uint64_t completed;              /* completions made, good and bad */
+	uint64_t failed;                 /* of these, with an error status */
+	uint64_t refused;                /* posts refused (bad argument, queue full) */
+	uint64_t ops[XTAL_PATH_COUNT];   /* operations executed per path */
+	uint64_t bytes[XTAL_PATH_COUNT]; /* payload bytes moved per path, by this process */
+	uint64_t served;                 /* messages executed here for peers */
+	uint64_t served_bytes;           /* payload bytes of these */
+	uint64_t denied;                 /* requests of peers refused (token, range, right) */
+	uint64_t revocations;            /* segments withdrawn */
+	uint64_t fenced;                 /* ... that needed a stuck peer fenced off */
+	uint64_t links_made;             /* connections to peers */
+	uint64_t peers_lost;             /* peers that died or vanished */
+	uint64_t agent_wakeups;          /* times the agent thread woke */
 	uint64_t contexts, queues, segments, links; /* alive now */
 };
 

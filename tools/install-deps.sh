@@ -24,6 +24,9 @@ libcmocka-dev     | test  | pkg-config --exists cmocka           | unit test lib
 mandoc            | test  | command -v mandoc                    | manual page check
 spin              | test  | command -v spin                      | memory order models
 procps            | test  | command -v ps                        | system tests look at processes
+ucx-utils         | bench | command -v ucx_perftest             | the comparison with UCX
+libucx-dev        | bench | have_header ucp/api/ucp.h            | the UCX libraries it runs on
+gnuplot-nox       | bench | command -v gnuplot                   | the plots
 util-linux        | test  | command -v unshare                   | system tests use namespaces
 '
 arm64='

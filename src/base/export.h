@@ -8,7 +8,7 @@
 
 #define XTAL_INTERNAL_API __attribute__((visibility("default")))
 
-#define xtal_likely(x) __builtin_expect(!!(x), 1)
+#define xtal_likely(x)   __builtin_expect(!!(x), 1)
 #define xtal_unlikely(x) __builtin_expect(!!(x), 0)
 
 #define xtal_container_of(ptr, type, member) \

@@ -22,7 +22,7 @@ const char *xtal_status_sentence(enum xtal_status status)
 	case XTAL_REMOTE_OPERATION:
 		return "The target failed to execute the operation.";
 	case XTAL_REMOTE_ACCESS:
-		return "The target refused access: token, range, right or incarnation do not match.";
+		return "The target refused access: wrong token, range, right or incarnation.";
 	case XTAL_UNREACHABLE:
 		return "The peer could not be reached, or did not answer in time.";
 	case XTAL_NOT_READY:

@@ -21,10 +21,8 @@
 #include "core/context.h"
 #include "core/log.h"
 
-#define CDMA_TAG         "CDMA_LOG_TAG"
-#define CDMA_TID_MASK    0xfffffu
-#define CDMA_PAGE        (1u << 12)   /* the hardware's granularity, on every machine */
-#define CDMA_ADDRESS_END (1ull << 48) /* and its address space */
+#define CDMA_TAG      "CDMA_LOG_TAG"
+#define CDMA_TID_MASK 0xfffffu
 
 /* Refuses in words: function, object, value, limit. */
 #define cdma_refuse(...) (cdma_log_start(), xtal_refuse(CDMA_TAG, __VA_ARGS__))
@@ -76,7 +74,10 @@ struct cdma_queue {
 	uint32_t magic;          /* CDMA_QUEUE_MAGIC while alive */
 	uint32_t own_tid;        /* the context's */
 	struct xtal_eid own_eid; /* its device's address */
+	struct xtal_eid made_eid; /* what made_dw0, the rmt_eid it was made with, stands for */
+	uint32_t made_dw0;
 	struct cdma_context *ctx;
+	bool strict;          /* XTAL_STRICT */
 	atomic_bool was_full; /* said so in the log */
 };
 #define CDMA_QUEUE_MAGIC 0x43515545u

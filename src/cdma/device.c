@@ -10,6 +10,7 @@
 
 #define TRANS_MODE_ROI 1u
 #define TRANS_MODE_ROL 2u
+#define HARDWARE_PAGE  (1u << 12) /* on every machine */
 
 static struct xtal_list lists = { &lists, &lists }; /* registry lock */
 
@@ -26,7 +27,7 @@ static const struct cdma_device_cap capabilities = {
 	.trans_mode = TRANS_MODE_ROI | TRANS_MODE_ROL,
 	.ceq_cnt = 1,
 	.max_eid_cnt = 1,
-	.page_size_cap = CDMA_PAGE,
+	.page_size_cap = HARDWARE_PAGE,
 };
 
 static struct dev_eid eid_of(const struct xtal_device *core)

@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "base/export.h"
-#include "core/config.h"
 #include "core/device.h"
 #include "core/op.h"
 #include "core/queue.h"
@@ -50,12 +49,11 @@ static inline bool take_is_bad(const struct cdma_queue *q, uint32_t cr_cnt, cons
 }
 
 /* Writes what the hardware's library writes, and zeros elsewhere unless strict. */
-static void fill(struct dma_cr *cr, const struct xtal_completion *done, unsigned count)
+static inline void fill(const struct cdma_queue *q, struct dma_cr *cr,
+			const struct xtal_completion *done, unsigned count)
 {
-	bool strict = xtal_config()->strict;
-
 	for (unsigned i = 0; i < count; i++) {
-		if (xtal_likely(!strict)) {
+		if (xtal_likely(!q->strict)) {
 			cr[i] = (struct dma_cr){ .status = (enum dma_cr_status)done[i].status };
 		} else {
 			cr[i].status = (enum dma_cr_status)done[i].status;
@@ -88,7 +86,7 @@ static int take(struct cdma_queue *q, uint32_t cr_cnt, struct dma_cr *cr)
 
 		if (got <= 0)
 			return taken > 0 ? (int)taken : got;
-		fill(cr + taken, done, (unsigned)got);
+		fill(q, cr + taken, done, (unsigned)got);
 		taken += (uint32_t)got;
 		if ((uint32_t)got < want)
 			break;
@@ -120,7 +118,7 @@ int dma_wait_queue(struct dma_queue *queue, uint32_t cr_cnt, int timeout, struct
 		return -EFAULT; /* the original's word for "nothing came" */
 	if (got < 0)
 		return refuse_take("dma_wait_queue", q, cr_cnt, cr);
-	fill(cr, done, (unsigned)got);
+	fill(q, cr, done, (unsigned)got);
 	if ((uint32_t)got == BATCH && cr_cnt > BATCH)
 		more = take(q, cr_cnt - BATCH, cr + BATCH);
 	return more > 0 ? got + more : got;

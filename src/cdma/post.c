@@ -83,6 +83,8 @@ static inline struct xtal_eid remote_eid(const struct cdma_queue *q)
 {
 	uint32_t dw0 = q->pub.cfg.rmt_eid.dw0;
 
+	if (xtal_likely(dw0 == q->made_dw0)) /* 42 instructions less */
+		return q->made_eid;
 	return xtal_device_resolve_eid(xtal_eid_from_ipv4(dw0));
 }
 

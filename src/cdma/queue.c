@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/export.h"
+#include "core/config.h"
 #include "core/device.h"
 #include "core/handle.h"
 #include "core/queue.h"
@@ -66,6 +67,9 @@ struct dma_queue *dma_alloc_queue(struct dma_context *ctx, struct queue_cfg *cfg
 	q->ctx = c;
 	q->own_tid = xtal_context_tid(c->core);
 	q->own_eid = xtal_context_device(c->core)->eid;
+	q->made_dw0 = cfg->rmt_eid.dw0;
+	q->made_eid = xtal_device_resolve_eid(xtal_eid_from_ipv4(q->made_dw0));
+	q->strict = xtal_config()->strict;
 	error = open_queue(q);
 	if (error)
 		goto free_struct;

@@ -23,25 +23,6 @@ struct cdma_import {
 };
 #define IMPORT_MAGIC 0x43494d504f525421ull
 
-/* Which restrictions of the hardware a registration ignores, for those who port. */
-static void tell_once(const struct dma_seg_cfg *cfg)
-{
-	static atomic_bool align_told, end_told;
-
-	if (xtal_unlikely(cfg->addr % CDMA_PAGE != 0) &&
-	    !atomic_exchange_explicit(&align_told, true, memory_order_relaxed))
-		xtal_log(XTAL_LOG_INFO, CDMA_TAG,
-			 "dma_register_seg: address 0x%llx is not a multiple of %u; hardware would "
-			 "refuse (said once)",
-			 (unsigned long long)cfg->addr, CDMA_PAGE);
-	if (xtal_unlikely(cfg->addr + cfg->len > CDMA_ADDRESS_END) &&
-	    !atomic_exchange_explicit(&end_told, true, memory_order_relaxed))
-		xtal_log(XTAL_LOG_INFO, CDMA_TAG,
-			 "dma_register_seg: address 0x%llx + %llu bytes ends above 2^48; hardware "
-			 "would refuse (said once)",
-			 (unsigned long long)cfg->addr, (unsigned long long)cfg->len);
-}
-
 /* Makes room for a segment id in the context's table. Errors: -ENOMEM. */
 static int reserve_slot(struct cdma_context *c, uint32_t id)
 {
@@ -151,7 +132,6 @@ struct dma_seg *dma_register_seg(struct dma_context *ctx, struct dma_seg_cfg *cf
 	c = cdma_context_get(ctx, CDMA_BY_SEGMENT, "dma_register_seg");
 	if (!c)
 		return NULL;
-	tell_once(cfg);
 	attr = (struct xtal_segment_attr){
 		.addr = cfg->addr,
 		.len = cfg->len,

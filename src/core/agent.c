@@ -16,9 +16,9 @@
 #include "os/sock.h"
 #include "os/thread.h"
 
-#define TICK_NS 5000000u
+#define TICK_NS   5000000u
 #define HASH_SIZE 256u
-#define DOORBELL 1u /* tag of our own eventfd; sources begin behind it */
+#define DOORBELL  1u /* tag of our own eventfd; sources begin behind it */
 
 static struct {
 	int epoll, doorbell;
@@ -177,6 +177,7 @@ static void agent_run(void *arg)
 		xtal_count(&xtal_totals.agent_wakeups, 1);
 		drains_after_sleep(&agent.drains);
 	}
+	run_tasks(); /* those that came before the stop, after our last look */
 	xtal_lane_fini(&agent.lane);
 	atomic_store(&agent.state, 0);
 	xtal_os_futex_wake(&agent.state, INT32_MAX);

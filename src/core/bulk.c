@@ -23,7 +23,7 @@ struct xtal_bulk {
 	struct xtal_queue *queue;
 	struct xtal_grant *grant; /* a reference */
 	bool put, full_fence;
-	uint32_t pipeline, context_number;
+	uint32_t pipeline, mask, context_number;
 	uint64_t remote, local, len, step, count; /* fragments of step bytes, count of them */
 	const _Atomic uint64_t *slot_word, *local_word;
 	uint64_t word, local_was, announce, local_announce;
@@ -57,6 +57,7 @@ int xtal_bulk_start(struct xtal_pending *p, const struct xtal_xlat *t, const str
 	b->pending = p;
 	b->queue = p->queue;
 	b->pipeline = p->queue->pipeline;
+	b->mask = p->queue->mask;
 	b->context_number = p->queue->ctx->number;
 	b->grant = t->grant;
 	atomic_fetch_add_explicit(&b->grant->refs, 1, memory_order_relaxed);
@@ -103,12 +104,12 @@ struct xtal_bulk *xtal_bulk_next(uint32_t pipeline)
 {
 	struct xtal_bulk *found = NULL;
 
-	(void)pipeline; /* every pipeline is in the mask of the default domain */
 	xtal_lock(&bulks_lock);
 	for (struct xtal_list *n = bulks.next; n != &bulks && !found; n = n->next) {
 		struct xtal_bulk *b = xtal_container_of(n, struct xtal_bulk, node);
 
-		if (atomic_load_explicit(&b->next, memory_order_relaxed) < b->count) {
+		if (b->mask & 1u << pipeline &&
+		    atomic_load_explicit(&b->next, memory_order_relaxed) < b->count) {
 			xtal_bulk_get(b);
 			found = b;
 		}
@@ -159,6 +160,14 @@ static int move(struct xtal_bulk *b, struct executor *e, uint64_t offset, uint64
 	return path->put(reach, e->activity->iov, remote, local, len);
 }
 
+/* The first failure counts. */
+static void fail(struct xtal_bulk *b, uint32_t status)
+{
+	uint32_t ok = XTAL_OK;
+
+	atomic_compare_exchange_strong(&b->status, &ok, status);
+}
+
 /* Moves one piece under announcements; failures end up in the status. */
 static void execute(struct xtal_bulk *b, struct executor *e, uint64_t offset, uint64_t len,
 		    bool tail)
@@ -167,14 +176,21 @@ static void execute(struct xtal_bulk *b, struct executor *e, uint64_t offset, ui
 	bool fresh = false, local_fresh = false;
 	int err = -ESTALE;
 
+	/* The owner may be dead, and its pid soon somebody else's. */
+	if (atomic_load(&b->grant->link->state) == XTAL_LINK_DEAD) {
+		fail(b, XTAL_UNREACHABLE);
+		return;
+	}
 	for (unsigned tries = 0; err == -ESTALE && tries < 1000; tries++) {
+		xtal_path_table[b->grant->reach.kind]->prepare(e->activity->iov, b->remote + offset,
+							       len, tail);
 		atomic_store_explicit(&e->lane.local, b->local_announce, memory_order_relaxed);
-		atomic_store_explicit(&e->activity->word, b->announce, memory_order_relaxed);
+		atomic_store_explicit(&e->activity->word, b->announce, memory_order_release);
 		xtal_lane_fence(b->full_fence);
 		/* Partner: unregister bumps, then fences. */
 		fresh = atomic_load_explicit(b->slot_word, memory_order_acquire) == b->word;
-		local_fresh = atomic_load_explicit(b->local_word, memory_order_acquire) ==
-			      b->local_was;
+		local_fresh =
+			atomic_load_explicit(b->local_word, memory_order_acquire) == b->local_was;
 		err = fresh && local_fresh ? move(b, e, offset, len, tail) : 0;
 		if (fresh)
 			fresh = atomic_load_explicit(b->slot_word, memory_order_acquire) == b->word;
@@ -193,11 +209,8 @@ static void execute(struct xtal_bulk *b, struct executor *e, uint64_t offset, ui
 		status = XTAL_LOCAL_ACCESS;
 	else if (err)
 		status = XTAL_REMOTE_ACCESS;
-	if (status) {
-		uint32_t ok = XTAL_OK;
-
-		atomic_compare_exchange_strong(&b->status, &ok, status);
-	}
+	if (status)
+		fail(b, status);
 }
 
 /* All fragments are in place: the last word, then the completion. */
@@ -221,6 +234,21 @@ static void finish(struct xtal_bulk *b, struct executor *e)
 	xtal_unlock(&q->lock);
 }
 
+/* Nobody polls: let the next pipeline of the mask join. */
+static void wake_another(const struct xtal_bulk *b)
+{
+	uint32_t count = xtal_config()->pipelines;
+
+	for (uint32_t i = 1; i < count; i++) {
+		uint32_t other = (b->pipeline + i) % count;
+
+		if (b->mask & 1u << other) {
+			xtal_pipeline_wake(other);
+			return;
+		}
+	}
+}
+
 bool xtal_bulk_help(struct xtal_bulk *b, bool poller)
 {
 	struct executor e;
@@ -241,7 +269,7 @@ bool xtal_bulk_help(struct xtal_bulk *b, bool poller)
 	if (!atomic_load_explicit(&b->status, memory_order_relaxed))
 		execute(b, &e, i * b->step, len, false);
 	if (!poller && !atomic_load_explicit(&b->helpers, memory_order_relaxed) && i == 0)
-		xtal_pipeline_wake(b->pipeline + 1); /* nobody polls: let the next one join */
+		wake_another(b);
 	/* Release: the fragment is in place. Acquire: so are all others, for the last one. */
 	if (atomic_fetch_add_explicit(&b->done, 1, memory_order_acq_rel) + 1 == b->count)
 		finish(b, &e);

@@ -14,10 +14,17 @@
 #include "os/proc.h"
 #include "xtal.h"
 
-#define VALUE_SIZE 160
+#define VALUE_SIZE    160
 #define MAX_SITE_EIDS 64
+#define RING_MIN      (4u * 1024)
 
-enum kind { KIND_FLAG, KIND_SIZE, KIND_PATHS, KIND_PEERS, KIND_TEXT };
+enum kind {
+	KIND_FLAG,
+	KIND_SIZE,
+	KIND_PATHS,
+	KIND_PEERS,
+	KIND_TEXT
+};
 
 struct setting {
 	const char *name; /* in the ini file: lower case without XTAL_ */
@@ -30,8 +37,22 @@ struct setting {
 };
 
 enum index {
-	PATHS, STRICT, PIPELINES, TIMEOUT_MS, INLINE_BYTES, FRAGMENT_BYTES, SPIN_US, RING_BYTES,
-	REVOKE_MS, PEERS, LOG, LOG_LEVEL, CONFIG, COUNTER_START, COUNT
+	PATHS,
+	STRICT,
+	PIPELINES,
+	TIMEOUT_MS,
+	INLINE_BYTES,
+	FRAGMENT_BYTES,
+	SPIN_US,
+	RING_BYTES,
+	REVOKE_MS,
+	ALLOW_CMA,
+	PEERS,
+	LOG,
+	LOG_LEVEL,
+	CONFIG,
+	COUNTER_START,
+	COUNT
 };
 
 static struct setting settings[COUNT] = {
@@ -49,10 +70,12 @@ static struct setting settings[COUNT] = {
 			     "pieces into which longer operations are cut, 16k..64m" },
 	[SPIN_US] = { "XTAL_SPIN_US", KIND_SIZE, 20, 0, 1000,
 		      "how long the agent looks for more messages before it sleeps, us, 0..1000" },
-	[RING_BYTES] = { "XTAL_RING_BYTES", KIND_SIZE, 262144, 4096, 16777216,
+	[RING_BYTES] = { "XTAL_RING_BYTES", KIND_SIZE, 262144, RING_MIN, 16777216,
 			 "capacity of each message ring, a power of two, 4k..16m" },
 	[REVOKE_MS] = { "XTAL_REVOKE_MS", KIND_SIZE, 50, 0, 60000,
 			"patience of unregister with a stopped peer, ms, 0..60000" },
+	[ALLOW_CMA] = { "XTAL_ALLOW_CMA", KIND_FLAG, 0, 0, 1,
+			"1: where Yama restricts it, let our user's processes use cma on this one" },
 	[PEERS] = { "XTAL_PEERS", KIND_PEERS, 0, 0, 1,
 		    "whom to serve: same (our own user) or any (others over ring only)" },
 	[LOG] = { "XTAL_LOG", KIND_TEXT, 0, 0, 0, "where the log goes: syslog, stderr or a file" },
@@ -119,8 +142,10 @@ static void add_site(const char *key, const char *value, const char *path, int l
 
 	if (state.site_count == MAX_SITE_EIDS || xtal_parse_size(key, UINT32_MAX, &small) ||
 	    xtal_parse_eid(value, &s->eid)) {
-		xtal_log(XTAL_LOG_WARNING, "xtal", "%s line %d: '%s = %s' is not 'small number = "
-			 "address' (at most %d lines)", path, line, key, value, MAX_SITE_EIDS);
+		xtal_log(XTAL_LOG_WARNING, "xtal",
+			 "%s line %d: '%s = %s' is not 'small number = "
+			 "address' (at most %d lines)",
+			 path, line, key, value, MAX_SITE_EIDS);
 		return;
 	}
 	s->small = (uint32_t)small;
@@ -245,7 +270,9 @@ static void resolve(struct setting *s)
 		break;
 	case KIND_TEXT:
 		snprintf(s->value, sizeof(s->value), "%s",
-			 s == &settings[LOG] ? "syslog" : s == &settings[LOG_LEVEL] ? "warning" : "");
+			 s == &settings[LOG]         ? "syslog"
+			 : s == &settings[LOG_LEVEL] ? "warning"
+						     : "");
 		break;
 	}
 }
@@ -281,9 +308,10 @@ static void load(void)
 	c->fragment_bytes = settings[FRAGMENT_BYTES].number;
 	c->spin_us = (uint32_t)settings[SPIN_US].number;
 	c->revoke_ms = (uint32_t)settings[REVOKE_MS].number;
+	c->allow_cma = settings[ALLOW_CMA].number;
 	c->any_uid = settings[PEERS].number;
 	c->counter_start = settings[COUNTER_START].number;
-	for (c->ring_bytes = 4096; c->ring_bytes < settings[RING_BYTES].number;)
+	for (c->ring_bytes = RING_MIN; c->ring_bytes < settings[RING_BYTES].number;)
 		c->ring_bytes *= 2;
 	xtal_config_inline_bytes = c->inline_bytes;
 }

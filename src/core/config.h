@@ -13,17 +13,18 @@
 #include "base/export.h"
 
 struct xtal_config {
-	uint32_t paths;         /* bit (1 << enum xtal_path_kind) set: allowed */
-	bool strict;            /* XTAL_STRICT: refuse what the hardware refuses */
-	uint32_t pipelines;     /* 1..8 */
-	uint32_t timeout_ms;    /* without progress, default 8000 */
-	uint64_t inline_bytes;  /* up to this many are moved on the caller's thread at the post */
-	uint64_t fragment_bytes;/* pieces that pipelines execute together */
-	uint32_t spin_us;       /* how long the agent looks for more after a message */
-	uint64_t ring_bytes;    /* capacity of each direction of a message ring */
-	uint32_t revoke_ms;     /* patience with a peer that is in the middle of a copy */
-	bool any_uid;           /* XTAL_PEERS=any: serve peers of other uids (over ring) */
-	uint64_t counter_start; /* XTAL_COUNTER_START: debug: first value of ring counters */
+	uint32_t paths;          /* bit (1 << enum xtal_path_kind) set: allowed */
+	bool strict;             /* XTAL_STRICT: refuse what the hardware refuses */
+	uint32_t pipelines;      /* 1..8 */
+	uint32_t timeout_ms;     /* without progress, default 8000 */
+	uint64_t inline_bytes;   /* up to this many are moved on the caller's thread at the post */
+	uint64_t fragment_bytes; /* pieces that pipelines execute together */
+	uint32_t spin_us;        /* how long the agent looks for more after a message */
+	uint64_t ring_bytes;     /* capacity of each direction of a message ring */
+	uint32_t revoke_ms;      /* patience with a peer that is in the middle of a copy */
+	bool allow_cma;          /* XTAL_ALLOW_CMA: lift Yama's restriction on this process */
+	bool any_uid;            /* XTAL_PEERS=any: serve peers of other uids (over ring) */
+	uint64_t counter_start;  /* XTAL_COUNTER_START: debug: first value of ring counters */
 };
 
 /* The settings in force; the first call reads them. Never changes afterwards. */

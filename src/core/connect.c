@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
@@ -66,7 +67,9 @@ static void try_cma(struct xtal_link *link, const struct xtal_control *c)
 	}
 	snprintf(link->cma_text, sizeof(link->cma_text), "process_vm_readv of process %d: %s%s",
 		 link->pid, strerror(n < 0 ? (int)-n : EIO),
-		 n == -EPERM ? " (Yama ptrace_scope, seccomp, other user, or not dumpable)" : "");
+		 n == -EPERM ? " (Yama ptrace_scope: XTAL_ALLOW_CMA=1 at the owner; or seccomp, "
+			       "other user, not dumpable)"
+			     : "");
 }
 
 void xtal_connect_run(struct xtal_task *task)
@@ -81,9 +84,10 @@ void xtal_connect_run(struct xtal_task *task)
 		return;
 	xtal_text_eid(link->eid, eid, sizeof(eid));
 	if (!(link->tid & 0xffff) || !(link->tid >> 16 & 0xf) || link->tid >> 20) {
-		xtal_link_fail(link, XTAL_REMOTE_ACCESS,
-			       "tid 0x%x names no context (a tid is incarnation 1..15 << 16 | port)",
-			       link->tid);
+		xtal_link_fail(
+			link, XTAL_REMOTE_ACCESS,
+			"tid 0x%x names no context (a tid is incarnation 1..15 << 16 | port)",
+			link->tid);
 		return;
 	}
 	xtal_context_name(link->eid, (uint16_t)link->tid, name, sizeof(name));
@@ -102,8 +106,8 @@ void xtal_connect_run(struct xtal_task *task)
 		xtal_os_close(fd);
 		xtal_link_fail(link, XTAL_UNREACHABLE,
 			       "port %u of %s is held by another user (uid %u, we are %u); "
-			       "XTAL_PEERS=any would allow it", link->tid & 0xffff, eid, cred.uid,
-			       xtal_os_uid());
+			       "XTAL_PEERS=any would allow it",
+			       link->tid & 0xffff, eid, cred.uid, xtal_os_uid());
 		return;
 	}
 	link->pid = cred.pid;
@@ -134,14 +138,19 @@ static int take_welcome(struct xtal_link *link, const struct xtal_control *c, in
 	uint64_t size = 0;
 	void *table = NULL, *memory = NULL;
 	struct xtal_requester_config rc = {
-		.slots = link->slots, .window = XTAL_LINK_WINDOW, .piece = XTAL_MSG_PIECE,
-		.incarnation = c->incarnation, .first_seq = 1,
+		.slots = link->slots,
+		.window = XTAL_LINK_WINDOW,
+		.piece = XTAL_MSG_PIECE,
+		.incarnation = c->incarnation,
+		.first_seq = 1,
 		.margin = (uint64_t)xtal_config()->timeout_ms * 1000000 / 20,
-		.peer_stamp = c->clock, .peer_stamp_at = xtal_os_now(),
+		.peer_stamp = c->clock,
+		.peer_stamp_at = xtal_os_now(),
 	};
 	int err;
 
-	if (!ring || !xtal_os_sealed_shrink(fds[0]) || !xtal_os_sealed_shrink(fds[1]))
+	if (!ring || xtal_os_event_adopt(fds[2]) || !xtal_os_sealed_shrink(fds[0]) ||
+	    !xtal_os_sealed_shrink(fds[1]))
 		return -EPROTO;
 	err = xtal_os_object_size(fds[0], &size);
 	if (err || size < sizeof(struct xtal_slot_table))
@@ -208,19 +217,35 @@ static void welcome(struct xtal_link *link, const struct xtal_control *c, int *f
 	xtal_connect_ask(link);
 }
 
-/* Under the link's lock: the mapping of the object's part, shared by all grants in it. */
+/* The granted range lies in the part to map, and both are what the rights ask for. */
+static bool part_valid(const struct xtal_control *c)
+{
+	bool write = c->rights & (XTAL_RIGHT_WRITE | XTAL_RIGHT_ATOMIC);
+
+	return c->map_offset % xtal_os_page_size() == 0 && c->map_len &&
+	       c->map_offset + c->map_len > c->map_offset && c->offset >= c->map_offset &&
+	       c->offset - c->map_offset <= c->map_len &&
+	       c->len <= c->map_len - (c->offset - c->map_offset) &&
+	       (!write || c->flags & XTAL_CONTROL_WRITABLE);
+}
+
+/* Under the link's lock: the mapping of the object's part, shared by all grants in it. Every
+ * grant is checked, also one that finds its window mapped: it says itself where in it it lies. */
 static int map_window(struct xtal_link *link, const struct xtal_control *c, int fd,
 		      struct xtal_window **out)
 {
 	bool writable = c->flags & XTAL_CONTROL_WRITABLE;
+	uint64_t page = xtal_os_page_size(), size;
 	struct xtal_window *w;
-	uint64_t size;
+	bool sealed;
 	int err;
 
+	if (!part_valid(c))
+		return -EPROTO;
 	for (struct xtal_list *n = link->windows.next; n != &link->windows; n = n->next) {
 		w = xtal_container_of(n, struct xtal_window, node);
-		if (w->object == c->object && w->offset == c->map_offset &&
-		    w->len == c->map_len && w->writable == writable) {
+		if (w->object == c->object && w->offset == c->map_offset && w->len == c->map_len &&
+		    w->writable == writable) {
 			w->refs++;
 			*out = w;
 			return 0;
@@ -229,16 +254,20 @@ static int map_window(struct xtal_link *link, const struct xtal_control *c, int 
 	err = xtal_os_object_size(fd, &size);
 	if (err)
 		return err;
-	if (c->map_offset % xtal_os_page_size() || !c->map_len ||
-	    c->map_offset + c->map_len < c->map_offset || c->offset < c->map_offset ||
-	    c->offset - c->map_offset > c->map_len ||
-	    c->len > c->map_len - (c->offset - c->map_offset))
+	/* Our own look at the seal counts, not the owner's word. What cannot shrink and is all
+	 * there can be touched without a guard. */
+	sealed = xtal_os_sealed_shrink(fd);
+	if (sealed && c->map_offset + c->map_len > (size + page - 1) / page * page)
 		return -EPROTO;
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return -ENOMEM;
-	*w = (struct xtal_window){ .refs = 1, .object = c->object, .offset = c->map_offset,
-				   .len = c->map_len, .writable = writable };
+	*w = (struct xtal_window){ .refs = 1,
+				   .object = c->object,
+				   .offset = c->map_offset,
+				   .len = c->map_len,
+				   .writable = writable,
+				   .sealed = sealed };
 	err = xtal_os_map(fd, w->offset, w->len, writable, &w->addr);
 	if (err) {
 		free(w);
@@ -260,14 +289,14 @@ static void choose_path(struct xtal_link *link, struct xtal_grant *g, const stru
 	if (nfds && xtal_config()->paths & 1u << XTAL_PATH_MAP) {
 		err = map_window(link, c, fds[0], &g->window);
 		if (!err) {
-			/* Our own look at the seal counts, not the owner's word. */
-			g->reach.kind = xtal_os_sealed_shrink(fds[0]) ? XTAL_REACH_DIRECT :
-									XTAL_REACH_GUARDED;
+			g->reach.kind = g->window->sealed ? XTAL_REACH_DIRECT : XTAL_REACH_GUARDED;
 			g->reach.base = (uint8_t *)g->window->addr + (c->offset - c->map_offset);
 			g->path = XTAL_PATH_MAP;
 			if (g->reach.kind == XTAL_REACH_GUARDED)
-				snprintf(g->map_text, sizeof(g->map_text), "%.100s; not sealed "
-					 "against shrinking, so the kernel copies", c->text);
+				snprintf(g->map_text, sizeof(g->map_text),
+					 "%.100s; not sealed "
+					 "against shrinking, so the kernel copies",
+					 c->text);
 			return;
 		}
 		snprintf(g->map_text, sizeof(g->map_text), "mapping the owner's object: %s",
@@ -297,9 +326,15 @@ static int take_grant(struct xtal_link *link, const struct xtal_resolve *r,
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return -ENOMEM;
-	*g = (struct xtal_grant){ .refs = 1, .link = link, .lo = c->addr, .hi = c->addr + c->len,
-				  .token = r->token, .token_valid = r->token_valid,
-				  .rights = c->rights, .slot = c->slot, .word = c->word,
+	*g = (struct xtal_grant){ .refs = 1,
+				  .link = link,
+				  .lo = c->addr,
+				  .hi = c->addr + c->len,
+				  .token = r->token,
+				  .token_valid = r->token_valid,
+				  .rights = c->rights,
+				  .slot = c->slot,
+				  .word = c->word,
 				  .slot_word = &link->table->word[c->slot],
 				  .reach = { .lo = c->addr } };
 	choose_path(link, g, c, fds, nfds);
@@ -313,11 +348,10 @@ static int take_grant(struct xtal_link *link, const struct xtal_resolve *r,
 }
 
 /* Under the link's lock. */
-static void deny(struct xtal_link *link, uint64_t id, uint32_t status, bool retry,
-		 const char *text)
+static void deny(struct xtal_link *link, uint64_t id, uint32_t status, bool retry, const char *text)
 {
-	struct xtal_denial *d = &link->denials[link->next_denial++ %
-					       XTAL_ARRAY_SIZE(link->denials)];
+	struct xtal_denial *d =
+		&link->denials[link->next_denial++ % XTAL_ARRAY_SIZE(link->denials)];
 
 	d->id = id;
 	d->status = status;
@@ -450,20 +484,18 @@ void xtal_connect_unmap(struct xtal_window *w)
 
 void xtal_connect_stop(struct xtal_link *link)
 {
+	/* The socket stays open until the last reference is gone: once the owner has seen its end
+	 * it no longer looks at our announcements, and a long copy may still be under way. */
 	xtal_messages_close(link);
 	xtal_agent_unwatch(&link->sock);
 	xtal_agent_unwatch(&link->death);
-	/* The owner sees the end of the stream and forgets us. */
-	xtal_engine_close_fd(link->sock.fd);
-	xtal_engine_close_fd(link->death.fd);
-	link->sock.fd = link->death.fd = -1;
 }
 
 void xtal_connect_close(struct xtal_link *link)
 {
 	while (!xtal_list_empty(&link->windows)) {
-		struct xtal_window *w = xtal_container_of(link->windows.next, struct xtal_window,
-							  node);
+		struct xtal_window *w =
+			xtal_container_of(link->windows.next, struct xtal_window, node);
 
 		xtal_list_remove(&w->node);
 		xtal_connect_unmap(w);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
 #include "core/link.h"
@@ -98,6 +99,8 @@ int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 	err = call.err;
 	if (err)
 		goto leave;
+	if (xtal_config()->allow_cma)
+		xtal_os_allow_cma();
 	xtal_log(XTAL_LOG_DEBUG, "xtal", "context on %s has port %u", dev->name, ctx->port);
 	*out = ctx;
 	return 0;
@@ -114,6 +117,20 @@ free_ctx:
 	free(ctx);
 	xtal_refuse("xtal", "context on %s: %s", dev->name, strerror(-err));
 	return err;
+}
+
+int xtal_context_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+	int err = xtal_engine_setup_fork();
+
+	/* Registered after the core's: prepare runs before it, parent and child after it. */
+	return err ? err : xtal_os_atfork(prepare, parent, child);
+}
+
+/* Whatever the agent was in the middle of is over when it has come to this. */
+static void nothing(void *arg)
+{
+	(void)arg;
 }
 
 static void lose_self(struct xtal_context *other, void *arg)
@@ -146,6 +163,8 @@ int xtal_context_close(struct xtal_context **ctxp)
 	xtal_agent_call(close_on_agent, ctx);
 	xtal_engine_each(lose_self, ctx);
 	xtal_links_close(ctx, NULL);
+	/* It may be ending one of our links: those are out of the list, but it uses ctx yet. */
+	xtal_agent_call(nothing, NULL);
 	xtal_engine_leave(ctx);
 	xtal_registry_fini(&ctx->registry);
 	xtal_os_close(ctx->async_fd);

@@ -23,7 +23,7 @@ struct xtal_context {
 	uint32_t number; /* unique in the process, 1.. */
 	uint64_t incarnation;
 	struct xtal_registry registry;
-	_Atomic uint32_t users; /* lookups by xtal_engine_find() in progress */
+	_Atomic uint32_t users; /* links of this process that lead here, and lookups */
 	struct xtal_list node;  /* in the engine */
 
 	struct xtal_source listener;
@@ -37,6 +37,7 @@ struct xtal_context {
 	struct xtal_lock queues_lock;
 	struct xtal_list queues;
 	uint32_t queue_count, next_queue_id;
+	_Atomic uint32_t next_pipeline;
 
 	int async_fd;
 	struct xtal_lock async_lock;

@@ -42,25 +42,27 @@ void xtal_cq_notify(struct xtal_cq *cq)
 	cq->notify = cq->sleepers != 0;
 }
 
-/* The queue was found empty: the fd must say so, and tell of the next completion. */
-static void rearm(struct xtal_cq *cq)
+/* The queue was found empty: the fd must say so, and tell of the next completion. False: it
+ * is not empty any more, so the caller must look again. */
+static bool rearm(struct xtal_cq *cq)
 {
+	bool empty;
+
 	xtal_lock(cq->lock);
-	if (!cq->armed && xtal_cq_empty(cq)) {
+	empty = xtal_cq_empty(cq);
+	if (!cq->armed && empty) {
 		xtal_os_event_clear(atomic_load_explicit(&cq->fd, memory_order_relaxed));
 		cq->armed = cq->notify = true;
 	}
 	xtal_unlock(cq->lock);
+	return empty;
 }
 
-uint32_t xtal_cq_pop(struct xtal_cq *cq, uint32_t count, struct xtal_completion *out)
+static uint32_t take(struct xtal_cq *cq, uint32_t count, struct xtal_completion *out)
 {
 	uint64_t head, ready;
 	uint32_t n = 0;
 
-	if (xtal_cq_empty(cq) && xtal_likely(atomic_load_explicit(&cq->fd,
-								  memory_order_relaxed) < 0))
-		return 0;
 	xtal_lock(&cq->consumer);
 	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
 	/* Partner: the release store in push. */
@@ -72,8 +74,18 @@ uint32_t xtal_cq_pop(struct xtal_cq *cq, uint32_t count, struct xtal_completion 
 	/* Partner: xtal_cq_taken() of a producer that will overwrite the places. */
 	atomic_store_explicit(&cq->head, head + n, memory_order_release);
 	xtal_unlock(&cq->consumer);
-	if (!n && atomic_load_explicit(&cq->fd, memory_order_relaxed) >= 0)
-		rearm(cq);
+	return n;
+}
+
+uint32_t xtal_cq_pop(struct xtal_cq *cq, uint32_t count, struct xtal_completion *out)
+{
+	uint32_t n = 0;
+
+	do {
+		if (!xtal_cq_empty(cq))
+			n = take(cq, count, out);
+		/* Edge-triggered users take 0 for "empty, and the fd will tell": it must hold. */
+	} while (!n && atomic_load_explicit(&cq->fd, memory_order_relaxed) >= 0 && !rearm(cq));
 	return n;
 }
 

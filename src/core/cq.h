@@ -21,14 +21,14 @@ struct xtal_cq {
 	struct xtal_completion *ring;
 	uint64_t mask;
 	_Atomic uint64_t tail;
-	bool notify;          /* armed fd or sleepers: look closer at the next push */
-	bool armed;           /* the fd is to be signalled */
+	bool notify; /* armed fd or sleepers: look closer at the next push */
+	bool armed;  /* the fd is to be signalled */
 	uint32_t sleepers;
-	_Atomic int fd;       /* -1: none yet */
+	_Atomic int fd; /* -1: none yet */
 	/* consumer */
 	_Alignas(XTAL_CACHE_LINE) struct xtal_lock consumer;
 	_Atomic uint64_t head;
-	atomic_uint signal;   /* futex word: bumped for sleepers */
+	atomic_uint signal; /* futex word: bumped for sleepers */
 };
 
 /* Room for depth completions. Errors: -ENOMEM. */
@@ -38,12 +38,18 @@ void xtal_cq_fini(struct xtal_cq *cq);
 /* Wakes sleepers and signals the fd. Under the lock. */
 void xtal_cq_notify(struct xtal_cq *cq);
 
-/* Under the lock. There is room. */
-static inline void xtal_cq_push(struct xtal_cq *cq, const struct xtal_completion *c)
+/* Under the lock. There is room: the place of the next completion, seen by nobody until the
+ * push that follows. */
+static inline struct xtal_completion *xtal_cq_place(struct xtal_cq *cq)
+{
+	return &cq->ring[atomic_load_explicit(&cq->tail, memory_order_relaxed) & cq->mask];
+}
+
+/* Under the lock. The place is filled. */
+static inline void xtal_cq_push(struct xtal_cq *cq)
 {
 	uint64_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
-	cq->ring[tail & cq->mask] = *c;
 	/* Partner: the consumer's acquire load. */
 	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
 	if (xtal_unlikely(cq->notify))

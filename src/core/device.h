@@ -7,9 +7,9 @@
 #include "base/export.h"
 
 #define XTAL_MAX_QUEUE_DEPTH 65536u
-#define XTAL_MAX_MESSAGE 0xffffffffu
-#define XTAL_MAX_SEGMENTS 65536u
-#define XTAL_MAX_QUEUES 65536u
+#define XTAL_MAX_MESSAGE     0xffffffffu
+#define XTAL_MAX_SEGMENTS    65536u
+#define XTAL_MAX_QUEUES      65536u
 
 struct xtal_device {
 	char name[64]; /* "xtal0" */

@@ -75,17 +75,36 @@ static void after_fork_child(void)
 	after_fork_parent();
 }
 
-int xtal_engine_enter(struct xtal_context *ctx)
+/* Under engine.life. */
+static int setup_fork(void)
 {
-	static _Atomic uint32_t numbers;
 	int err = 0;
 
-	xtal_lock(&engine.life);
 	if (!engine.atfork_done) {
 		err = xtal_os_atfork(before_fork, after_fork_parent, after_fork_child);
 		engine.atfork_done = !err;
 		xtal_revoke_setup();
 	}
+	return err;
+}
+
+int xtal_engine_setup_fork(void)
+{
+	int err;
+
+	xtal_lock(&engine.life);
+	err = setup_fork();
+	xtal_unlock(&engine.life);
+	return err;
+}
+
+int xtal_engine_enter(struct xtal_context *ctx)
+{
+	static _Atomic uint32_t numbers;
+	int err;
+
+	xtal_lock(&engine.life);
+	err = setup_fork();
 	if (!err && !engine.count)
 		err = xtal_agent_start();
 	if (!err) {

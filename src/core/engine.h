@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/eid.h"
 #include "base/list.h"
 #include "base/lock.h"
 
@@ -17,6 +18,8 @@ struct xtal_context;
 
 /* Adds a context (starts agent and workers with the first). Errors: -EAGAIN, -errno. */
 int xtal_engine_enter(struct xtal_context *ctx);
+/* Registers the fork handlers, once. Errors: -ENOMEM. */
+int xtal_engine_setup_fork(void);
 /* xtal_engine_find() no longer finds it. */
 void xtal_engine_hide(struct xtal_context *ctx);
 /* Removes it (hidden before, and no link leads to it); with the last one stops all threads. Not on the agent thread. */

@@ -14,21 +14,27 @@
 #include "os/vm.h"
 #include "path/path.h"
 
-static void announce(struct xtal_queue *q, const struct xtal_xlat *t, const struct xtal_local *l)
+_Static_assert(XTAL_OP_WRITE == 0, "xtal_exec_now() tells a plain write by zeros");
+
+static inline void announce(struct xtal_queue *q, const struct xtal_op *op, const struct xtal_xlat *t,
+		     const struct xtal_local *l, bool plain)
 {
+	if (!plain && t->reach.kind == XTAL_REACH_CMA)
+		t->ops->prepare(t->activity->iov, op->remote.addr, op->len, false);
 	atomic_store_explicit(&q->lane.local, l->announce, memory_order_relaxed);
-	atomic_store_explicit(&t->activity->word, t->announce, memory_order_relaxed);
+	/* Release: the vector stands before the word. */
+	atomic_store_explicit(&t->activity->word, t->announce, memory_order_release);
 	xtal_lane_fence(t->full_fence);
 }
 
 /* Acquire: the memory is touched after the look. Partner: unregister bumps, then fences. */
-static bool still(const _Atomic uint64_t *slot_word, uint64_t word)
+static inline bool still(const _Atomic uint64_t *slot_word, uint64_t word)
 {
 	return atomic_load_explicit(slot_word, memory_order_acquire) == word;
 }
 
 /* Release: the memory was touched before. Partner: the owner's look at the words. */
-static void withdraw(struct xtal_queue *q, const struct xtal_xlat *t)
+static inline void withdraw(struct xtal_queue *q, const struct xtal_xlat *t)
 {
 	atomic_store_explicit(&t->activity->word, 0, memory_order_release);
 	atomic_store_explicit(&q->lane.local, 0, memory_order_release);
@@ -46,24 +52,24 @@ static uint32_t status_of(int err, uint64_t local, uint64_t len)
 
 static int do_atomic(const struct xtal_op *op, const struct xtal_xlat *t, uint32_t *status)
 {
-	struct xtal_atomic a = { .op = op->opcode == XTAL_OP_CAS ? XTAL_ATOMIC_CAS :
-								   XTAL_ATOMIC_FAA,
+	struct xtal_atomic a = { .op = op->opcode == XTAL_OP_CAS ? XTAL_ATOMIC_CAS
+								 : XTAL_ATOMIC_FAA,
 				 .size = (unsigned)op->len,
 				 .operand = { op->operand[0], op->operand[1] },
 				 .compare = { op->compare[0], op->compare[1] } };
 	int err;
 
-	if (op->remote.addr % op->len) {
+	if (op->remote.addr & (op->len - 1)) { /* 4, 8 or 16 */
 		*status = XTAL_REMOTE_UNSUPPORTED;
 		return 0;
 	}
-	err = xtal_path_table[t->reach.kind]->atomic(&t->reach, op->remote.addr, &a);
+	err = t->ops->atomic(&t->reach, op->remote.addr, &a);
 	if (!err)
 		xtal_copy((void *)(uintptr_t)op->local, a.old, op->len);
 	return err;
 }
 
-static bool done_with(struct xtal_completion *c, const struct xtal_op *op, uint32_t status,
+static inline bool done_with(struct xtal_completion *c, const struct xtal_op *op, uint32_t status,
 		      const struct xtal_xlat *t)
 {
 	c->user = op->user;
@@ -79,56 +85,60 @@ static bool done_with(struct xtal_completion *c, const struct xtal_op *op, uint3
  * makes the operation wait, and follows as a second step (pending.c). */
 static bool notify_simple(const struct xtal_op *op, const struct xtal_xlat *t)
 {
-	return op->notify.addr >= t->lo && op->notify.addr < t->hi &&
-	       8 <= t->hi - op->notify.addr && op->notify.tid == t->tid &&
+	return t->reach.kind != XTAL_REACH_CMA && op->notify.addr >= t->lo &&
+	       op->notify.addr < t->hi && 8 <= t->hi - op->notify.addr &&
+	       op->notify.tid == t->tid && xtal_eid_equal(op->notify.eid, t->eid) &&
 	       op->notify.token == t->token && op->notify.token_valid == t->token_valid;
 }
 
-bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_completion *c)
+/* Moves what op asks for: 0 or -errno; *status is set when the operation is at fault. */
+static inline int touch(const struct xtal_op *op, const struct xtal_xlat *t, uint32_t *status)
 {
-	struct xtal_xlat *t = xtal_xlat_find(&q->xlats, &op->remote, op->len);
-	struct xtal_local *l = xtal_local_find(q, &q->xlats, op->local, op->len);
+	void *local = (void *)(uintptr_t)op->local;
+	int err = 0;
+
+	switch ((enum xtal_opcode)op->opcode) {
+	case XTAL_OP_WRITE:
+		err = t->ops->put(&t->reach, t->activity->iov, op->remote.addr, local, op->len);
+		if (op->flags & XTAL_OP_NOTIFY && !err) {
+			atomic_thread_fence(memory_order_release);
+			err = t->ops->put(&t->reach, t->activity->iov, op->notify.addr,
+					  &op->notify_data, 8);
+		}
+		break;
+	case XTAL_OP_READ:
+		err = t->ops->get(&t->reach, t->activity->iov, op->remote.addr, local, op->len);
+		break;
+	case XTAL_OP_CAS:
+	case XTAL_OP_FAA:
+		err = do_atomic(op, t, status);
+		break;
+	}
+	return err;
+}
+
+/* The order of steps, once; compiled twice. plain: a write without notify word over a direct
+ * path, which cannot fail (a third of the instructions). */
+static inline __attribute__((always_inline)) bool
+run(struct xtal_queue *q, const struct xtal_op *op, struct xtal_completion *c, struct xtal_xlat *t,
+    struct xtal_local *l, bool plain)
+{
 	uint32_t status = XTAL_OK;
 	bool fresh;
 	int err = 0;
 
-	if (xtal_unlikely(!l))
-		return done_with(c, op, XTAL_LOCAL_ACCESS, NULL);
-	if (xtal_unlikely(!t || !xtal_path_table[t->reach.kind] ||
-			  op->len > xtal_config_inline() ||
-			  (t->rights & xtal_op_rights(op->opcode)) != xtal_op_rights(op->opcode)))
-		return false;
-	if (xtal_unlikely(op->flags & XTAL_OP_NOTIFY && !notify_simple(op, t)))
-		return false;
-	announce(q, t, l);
+	announce(q, op, t, l, plain);
 	if (xtal_unlikely(!still(t->slot_word, t->word) || !still(l->slot_word, l->word))) {
 		withdraw(q, t);
 		if (!still(t->slot_word, t->word))
 			xtal_xlat_stale(&q->xlats, t);
 		return false;
 	}
-	switch ((enum xtal_opcode)op->opcode) {
-	case XTAL_OP_WRITE:
-		err = xtal_path_table[t->reach.kind]->put(&t->reach, t->activity->iov,
-							  op->remote.addr,
-							  (void *)(uintptr_t)op->local, op->len);
-		if (op->flags & XTAL_OP_NOTIFY && !err) {
-			atomic_thread_fence(memory_order_release);
-			err = xtal_path_table[t->reach.kind]->put(&t->reach, t->activity->iov,
-								  op->notify.addr,
-								  &op->notify_data, 8);
-		}
-		break;
-	case XTAL_OP_READ:
-		err = xtal_path_table[t->reach.kind]->get(&t->reach, t->activity->iov,
-							  op->remote.addr,
-							  (void *)(uintptr_t)op->local, op->len);
-		break;
-	case XTAL_OP_CAS:
-	case XTAL_OP_FAA:
-		err = do_atomic(op, t, &status);
-		break;
-	}
+	if (plain)
+		xtal_copy(t->reach.base + (op->remote.addr - t->reach.lo),
+			  (void *)(uintptr_t)op->local, op->len);
+	else
+		err = touch(op, t, &status);
 	/* Changed under us: only when the owner exchanged its pages while we were stopped. */
 	fresh = still(t->slot_word, t->word);
 	withdraw(q, t);
@@ -142,11 +152,36 @@ bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_c
 	}
 	if (xtal_unlikely(err == -ESTALE))
 		return false;
-	if (xtal_unlikely(err))
+	if (xtal_unlikely(err)) {
 		status = status_of(err, op->local, op->len);
-	else if (!status) {
+	} else if (!status) {
 		xtal_bump(&q->counts.ops[t->path], 1);
 		xtal_bump(&q->counts.bytes[t->path], op->len);
 	}
 	return done_with(c, op, status, t);
+}
+
+/* Everything but plain writes: a frame of its own, which they need not pay for. */
+static __attribute__((noinline)) bool exec_other(struct xtal_queue *q, const struct xtal_op *op,
+						 struct xtal_completion *c, struct xtal_xlat *t,
+						 struct xtal_local *l)
+{
+	if (!l)
+		return done_with(c, op, XTAL_LOCAL_ACCESS, NULL);
+	if (!t || !(t->inline_ops >> op->opcode & 1) || op->len > xtal_config_inline())
+		return false;
+	if (op->flags & XTAL_OP_NOTIFY && !notify_simple(op, t))
+		return false;
+	return run(q, op, c, t, l, false);
+}
+
+bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_completion *c)
+{
+	struct xtal_xlat *t = xtal_xlat_find(&q->xlats, &op->remote, op->len);
+	struct xtal_local *l = xtal_local_find(q, &q->xlats, op->local, op->len);
+
+	if (xtal_likely(t && l && t->direct_write && !(op->opcode | op->flags) &&
+			op->len <= xtal_config_inline()))
+		return run(q, op, c, t, l, true);
+	return exec_other(q, op, c, t, l);
 }

@@ -36,8 +36,11 @@ static void leave(void)
 
 static struct xtal_access whole(const struct xtal_responder_effect *e, uint32_t rights)
 {
-	return (struct xtal_access){ .addr = e->addr, .len = e->total, .token = e->token,
-				     .token_valid = e->token_valid, .rights = rights };
+	return (struct xtal_access){ .addr = e->addr,
+				     .len = e->total,
+				     .token = e->token,
+				     .token_valid = e->token_valid,
+				     .rights = rights };
 }
 
 /* Body, barrier, last word: the order in which programs may see it. */
@@ -62,7 +65,8 @@ static uint32_t do_write(struct xtal_session *s, const struct xtal_responder_eff
 	if (e->total)
 		status = enter(s, &access, &lane->local);
 	if (!status && e->notify_valid) {
-		struct xtal_access word = { .addr = e->notify.addr, .len = 8,
+		struct xtal_access word = { .addr = e->notify.addr,
+					    .len = 8,
 					    .token = e->notify.token,
 					    .token_valid = e->notify_token_valid,
 					    .rights = XTAL_RIGHT_WRITE };

@@ -172,6 +172,9 @@ void xtal_link_put(struct xtal_link *link)
 		free(xtal_container_of(n, struct xtal_resolve, node));
 	}
 	atomic_fetch_sub_explicit(&xtal_totals.links, 1, memory_order_relaxed);
+	/* Not before: fragments of a long copy look at its slot table until they are done. */
+	if (link->self)
+		atomic_fetch_sub_explicit(&link->self->users, 1, memory_order_release);
 	free(link);
 }
 
@@ -238,8 +241,11 @@ static int resolve_self(struct xtal_link *link, const struct xtal_remote *remote
 			uint32_t rights, struct xtal_grant **out, char *text, size_t text_size)
 {
 	struct xtal_registry *reg = &link->self->registry;
-	struct xtal_access access = { .addr = remote->addr, .len = len, .token = remote->token,
-				      .token_valid = remote->token_valid, .rights = rights };
+	struct xtal_access access = { .addr = remote->addr,
+				      .len = len,
+				      .token = remote->token,
+				      .token_valid = remote->token_valid,
+				      .rights = rights };
 	struct xtal_found found;
 	struct xtal_grant *g;
 	int status = xtal_registry_resolve(reg, &access, &found);
@@ -253,10 +259,18 @@ static int resolve_self(struct xtal_link *link, const struct xtal_remote *remote
 	if (!g)
 		return XTAL_LOCAL_OPERATION;
 	*g = (struct xtal_grant){
-		.refs = 2, .link = link, .lo = found.lo, .hi = found.hi, .token = remote->token,
-		.token_valid = remote->token_valid, .rights = rights, .slot = found.slot,
-		.word = found.word, .slot_word = &reg->table->word[found.slot],
-		.reach = { .kind = XTAL_REACH_DIRECT, .lo = found.lo,
+		.refs = 2,
+		.link = link,
+		.lo = found.lo,
+		.hi = found.hi,
+		.token = remote->token,
+		.token_valid = remote->token_valid,
+		.rights = rights,
+		.slot = found.slot,
+		.word = found.word,
+		.slot_word = &reg->table->word[found.slot],
+		.reach = { .kind = XTAL_REACH_DIRECT,
+			   .lo = found.lo,
 			   .base = (uint8_t *)(uintptr_t)found.lo },
 		.path = XTAL_PATH_SELF,
 	};
@@ -304,8 +318,11 @@ static struct xtal_resolve *question(struct xtal_link *link, const struct xtal_r
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return NULL;
-	*r = (struct xtal_resolve){ .id = ++link->next_id, .addr = remote->addr, .len = len,
-				    .token = remote->token, .token_valid = remote->token_valid,
+	*r = (struct xtal_resolve){ .id = ++link->next_id,
+				    .addr = remote->addr,
+				    .len = len,
+				    .token = remote->token,
+				    .token_valid = remote->token_valid,
 				    .rights = rights };
 	xtal_list_append(&link->resolves, &r->node);
 	return r;
@@ -457,8 +474,6 @@ void xtal_link_fail(struct xtal_link *link, uint32_t status, const char *format,
 	for (struct xtal_list *n = ctx->queues.next; n != &ctx->queues; n = n->next)
 		xtal_queue_link_lost(xtal_container_of(n, struct xtal_queue, node), link);
 	xtal_unlock(&ctx->queues_lock);
-	if (link->self)
-		atomic_fetch_sub_explicit(&link->self->users, 1, memory_order_release);
 	xtal_link_post(link);
 }
 

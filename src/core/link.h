@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "core/agent.h"
+#include "core/grant.h"
 #include "core/lane.h"
 #include "core/op.h"
 #include "core/shared.h"
@@ -28,46 +29,6 @@ enum xtal_link_state {
 	XTAL_LINK_CONNECTING,
 	XTAL_LINK_UP,
 	XTAL_LINK_DEAD, /* status tells; never comes back, a new link is made instead */
-};
-
-/* A mapping of (a part of) a peer's object. */
-struct xtal_window {
-	struct xtal_list node;
-	uint32_t refs;
-	uint64_t object, offset, len;
-	bool writable;
-	void *addr;
-};
-
-/* What the target has allowed: a whole segment. */
-struct xtal_grant {
-	_Atomic uint32_t refs;
-	struct xtal_link *link;
-	uint64_t lo, hi;
-	uint32_t token, rights, slot;
-	bool token_valid;
-	uint64_t word;
-	const _Atomic uint64_t *slot_word;
-	struct xtal_reach reach;
-	uint32_t path; /* enum xtal_path_kind, for counters and queries */
-	struct xtal_window *window;
-	char map_text[160]; /* why it is (not) mapped */
-};
-
-/* A question to the target that is under way. */
-struct xtal_resolve {
-	struct xtal_list node;
-	uint64_t id, addr, len;
-	uint32_t token, rights;
-	bool token_valid, sent;
-};
-
-/* A refusal that the target gave, kept until some more have come: those who asked find it. */
-struct xtal_denial {
-	uint64_t id; /* of the question */
-	uint32_t status;
-	bool retry;
-	char text[160];
 };
 
 struct xtal_link {
@@ -110,10 +71,10 @@ struct xtal_link {
 	struct xtal_requester_slot slots[XTAL_LINK_WINDOW];
 	struct xtal_lane lane; /* for data that arrives in messages */
 	struct xtal_drain drain;
-	uint32_t open_ops;           /* in the requester */
-	_Atomic uint64_t polled_at;  /* ns: when a program's thread last drained it itself */
-	uint64_t patience;           /* ns: when a claimed frame of an overdue operation is given up */
-	bool armed;                  /* the owner signals our doorbell */
+	_Atomic uint64_t polled_at; /* ns: when a program's thread last drained it itself */
+	uint64_t patience; /* ns: when a claimed frame of an overdue operation is given up */
+	bool armed;        /* the owner signals our doorbell */
+	bool ping;         /* ask which frames the owner has seen */
 };
 
 /* The link of ctx to (eid, tid) over the pipeline, made when there is none; a reference. The

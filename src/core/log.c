@@ -14,7 +14,7 @@
 #include "xtal.h"
 
 #define LINE_SIZE 512
-#define MAX_TAGS 4
+#define MAX_TAGS  4
 
 static char destination[256] = "syslog";
 static _Atomic int default_level = XTAL_LOG_WARNING;
@@ -95,16 +95,30 @@ void xtal_log(enum xtal_log_level level, const char *tag, const char *format, ..
 	emit(level, tag, text);
 }
 
+static void refuse(enum xtal_log_level level, const char *tag, const char *format, va_list args)
+{
+	vsnprintf(last_error, sizeof(last_error), format, args);
+	xtal_count(&xtal_totals.refused, 1);
+	if (level_of(tag) >= (int)level)
+		emit(level, tag, last_error);
+}
+
 void xtal_refuse(const char *tag, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(last_error, sizeof(last_error), format, args);
+	refuse(XTAL_LOG_ERROR, tag, format, args);
 	va_end(args);
-	xtal_count(&xtal_totals.refused, 1);
-	if (level_of(tag) >= XTAL_LOG_ERROR)
-		emit(XTAL_LOG_ERROR, tag, last_error);
+}
+
+void xtal_refuse_at(enum xtal_log_level level, const char *tag, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	refuse(level, tag, format, args);
+	va_end(args);
 }
 
 const char *xtal_last_error(void)

@@ -15,8 +15,8 @@ enum xtal_log_level {
 
 /* One line to the log's destination (XTAL_LOG: syslog, stderr or a file), when level is
  * within XTAL_LOG_LEVEL. tag: "xtal", or the front-end's own. */
-XTAL_INTERNAL_API void xtal_log(enum xtal_log_level level, const char *tag, const char *format,
-				...) __attribute__((format(printf, 3, 4)));
+XTAL_INTERNAL_API void xtal_log(enum xtal_log_level level, const char *tag, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* Sets the calling thread's xtal_last_error() text and logs it as an error. */
 XTAL_INTERNAL_API void xtal_refuse(const char *tag, const char *format, ...)

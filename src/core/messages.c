@@ -42,20 +42,24 @@ static uint32_t local_copy(struct xtal_link *link, struct xtal_pending *p, uint6
 	if (xtal_registry_enter_local(&link->ctx->registry, link->ctx->number, addr, len,
 				      &link->lane.local))
 		return XTAL_LOCAL_ACCESS;
-	err = to_local ? xtal_os_guarded_copy(local, ring, len) :
-			 xtal_os_guarded_copy(ring, local, len);
+	err = to_local ? xtal_os_guarded_copy(local, ring, len)
+		       : xtal_os_guarded_copy(ring, local, len);
 	/* Release: the copy is over. Partner: xtal_lanes_busy(). */
 	atomic_store_explicit(&link->lane.local, 0, memory_order_release);
 	return err ? XTAL_LOCAL_ACCESS : XTAL_OK;
 }
 
+/* Under the link's lock: operations under way, or answers to come to some that have ended. */
+static bool in_use(const struct xtal_link *link)
+{
+	return link->requester.head != link->requester.tail;
+}
+
 /* Under the link's lock. */
-static void finish(struct xtal_link *link, struct xtal_pending *p, uint32_t status,
-		   const struct xtal_queue *mine)
+static void finish(struct xtal_pending *p, uint32_t status, const struct xtal_queue *mine)
 {
 	struct xtal_queue *q = p->queue;
 
-	link->open_ops--;
 	atomic_store_explicit(&p->status, status, memory_order_relaxed);
 	/* Release: all of the operation's effects. p and q stay until we drop the link's lock:
 	 * whoever retires p takes that lock once (xtal_messages_retire). */
@@ -73,11 +77,11 @@ static void ring_doorbell(struct xtal_link *link)
 static void pump(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine)
 {
 	struct xtal_requester_frame frame;
+	struct xtal_ring_slot slot;
 	bool wake = false;
 
 	while (xtal_requester_next_frame(&link->requester, now, &frame)) {
 		struct xtal_pending *p = (struct xtal_pending *)(uintptr_t)frame.cookie;
-		struct xtal_ring_slot slot;
 		uint32_t status;
 
 		if (xtal_ring_reserve(&link->ring, frame.msg.payload, &slot))
@@ -87,13 +91,22 @@ static void pump(struct xtal_link *link, uint64_t now, const struct xtal_queue *
 		if (status) {
 			bool silent = frame.local_offset == 0;
 
+			/* No answer comes to a write that ends in the middle: the one to a ping
+			 * gives its place in the window back. */
+			link->ping |= !silent;
 			xtal_requester_abandon(&link->requester, frame.cookie, silent);
-			finish(link, p, status, mine);
+			finish(p, status, mine);
 			continue;
 		}
 		xtal_msg_encode(&frame.msg, slot.header);
 		xtal_requester_sent(&link->requester);
 		wake |= xtal_ring_publish(&link->ring);
+	}
+	if (link->ping && !xtal_ring_reserve(&link->ring, 0, &slot)) {
+		xtal_requester_ping(&link->requester, now, &frame.msg);
+		xtal_msg_encode(&frame.msg, slot.header);
+		wake |= xtal_ring_publish(&link->ring);
+		link->ping = false;
 	}
 	if (wake)
 		ring_doorbell(link);
@@ -126,7 +139,7 @@ static int take_answer(struct xtal_link *link, const uint8_t *header, const uint
 	if (status) {
 		if (!e.finished)
 			xtal_requester_abandon(&link->requester, e.cookie, false);
-		finish(link, p, status, mine);
+		finish(p, status, mine);
 		return 0;
 	}
 	if (!e.finished)
@@ -136,7 +149,7 @@ static int take_answer(struct xtal_link *link, const uint8_t *header, const uint
 		old[1] = e.old[1];
 		e.status = local_copy(link, p, 0, old, p->op.len, true);
 	}
-	finish(link, p, e.status, mine);
+	finish(p, e.status, mine);
 	return 0;
 }
 
@@ -167,7 +180,8 @@ static bool receive(struct xtal_link *link, uint64_t now, const struct xtal_queu
 static void end_if(struct xtal_link *link, bool broken)
 {
 	if (broken)
-		xtal_link_fail_later(link, XTAL_UNREACHABLE, "the owner broke the message protocol");
+		xtal_link_fail_later(link, XTAL_UNREACHABLE,
+				     "the owner broke the message protocol");
 }
 
 void xtal_messages_poll(struct xtal_link *link, const struct xtal_queue *mine, bool user)
@@ -177,7 +191,7 @@ void xtal_messages_poll(struct xtal_link *link, const struct xtal_queue *mine, b
 
 	if (!xtal_trylock(&link->lock))
 		return;
-	if (atomic_load(&link->state) == XTAL_LINK_UP && link->open_ops) {
+	if (atomic_load(&link->state) == XTAL_LINK_UP && in_use(link)) {
 		now = xtal_os_now();
 		if (user)
 			atomic_store_explicit(&link->polled_at, now, memory_order_relaxed);
@@ -197,10 +211,14 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 	const struct xtal_op *op = &p->op;
 	uint64_t now = xtal_os_now();
 	struct xtal_request r = {
-		.cookie = (uintptr_t)p, .addr = op->remote.addr, .len = op->len,
-		.token = op->remote.token, .tid = op->remote.tid,
+		.cookie = (uintptr_t)p,
+		.addr = op->remote.addr,
+		.len = op->len,
+		.token = op->remote.token,
+		.tid = op->remote.tid,
 		.flags = op->remote.token_valid ? XTAL_MSG_TOKEN : 0,
-		.deadline = now + p->queue->timeout_ns, .limit = p->queue->timeout_ns,
+		.deadline = now + p->queue->timeout_ns,
+		.limit = p->queue->timeout_ns,
 	};
 	int err;
 
@@ -226,13 +244,13 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 			r.operand[1] = r.compare[1] = 0;
 		break;
 	}
-	if (op->flags & XTAL_OP_NOTIFY && op->notify.tid == op->remote.tid) {
+	if (op->flags & XTAL_OP_NOTIFY && op->notify.tid == op->remote.tid &&
+	    xtal_eid_equal(op->notify.eid, op->remote.eid)) {
 		r.flags |= XTAL_MSG_NOTIFY | (op->notify.token_valid ? XTAL_MSG_NOTIFY_TOKEN : 0);
 		r.notify = (struct xtal_msg_notify){ .addr = op->notify.addr,
 						     .data = op->notify_data,
 						     .tid = op->notify.tid,
 						     .token = op->notify.token };
-		p->notify_sent = true;
 	}
 	xtal_lock(&link->lock);
 	if (atomic_load(&link->state) != XTAL_LINK_UP) {
@@ -240,10 +258,10 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 	} else {
 		err = xtal_requester_submit(&link->requester, &r);
 		if (!err) {
-			link->open_ops++;
 			atomic_fetch_add_explicit(&link->refs, 1, memory_order_relaxed);
 			p->link = link;
 			p->state = XTAL_PENDING_MESSAGE;
+			p->notify_sent = r.flags & XTAL_MSG_NOTIFY;
 			pump(link, now, p->queue);
 		} else if (err != -EAGAIN) {
 			err = XTAL_LOCAL_OPERATION;
@@ -273,7 +291,7 @@ static bool drain(struct xtal_drain *d)
 
 	if (!xtal_trylock(&link->lock))
 		return false;
-	if (atomic_load(&link->state) == XTAL_LINK_UP && link->open_ops) {
+	if (atomic_load(&link->state) == XTAL_LINK_UP && in_use(link)) {
 		now = xtal_os_now();
 		if (now - atomic_load_explicit(&link->polled_at, memory_order_relaxed) >
 		    POLLER_NS) {
@@ -292,7 +310,7 @@ static bool before_sleep(struct xtal_drain *d)
 	bool may = true;
 
 	xtal_lock(&link->lock);
-	if (atomic_load(&link->state) == XTAL_LINK_UP && link->open_ops &&
+	if (atomic_load(&link->state) == XTAL_LINK_UP && in_use(link) &&
 	    xtal_os_now() - atomic_load_explicit(&link->polled_at, memory_order_relaxed) >
 		    POLLER_NS) {
 		struct xtal_requester_frame frame;
@@ -300,7 +318,8 @@ static bool before_sleep(struct xtal_drain *d)
 
 		/* Frames to send: hear of room too; the owner's release rings our doorbell. */
 		may = xtal_ring_prepare_sleep(&link->ring) &&
-		      (!more || xtal_ring_prepare_room(&link->ring, frame.msg.payload));
+		      ((!more && !link->ping) ||
+		       xtal_ring_prepare_room(&link->ring, more ? frame.msg.payload : 0));
 		link->armed = true;
 	}
 	xtal_unlock(&link->lock);
@@ -343,10 +362,9 @@ void xtal_messages_fail(struct xtal_link *link, uint32_t status)
 		return;
 	/* What the owner has not begun, it never will. */
 	xtal_ring_cancel_all(&link->ring);
-	while (link->open_ops &&
-	       xtal_requester_fail_next(&link->requester, (enum xtal_status)status, &e)) {
+	while (xtal_requester_fail_next(&link->requester, (enum xtal_status)status, &e)) {
 		if (e.finished)
-			finish(link, (struct xtal_pending *)(uintptr_t)e.cookie, e.status, NULL);
+			finish((struct xtal_pending *)(uintptr_t)e.cookie, e.status, NULL);
 	}
 }
 
@@ -356,7 +374,7 @@ bool xtal_messages_overdue(struct xtal_link *link, uint64_t now)
 	bool end = false;
 
 	xtal_lock(&link->lock);
-	if (atomic_load(&link->state) == XTAL_LINK_UP && link->open_ops &&
+	if (atomic_load(&link->state) == XTAL_LINK_UP && in_use(link) &&
 	    xtal_requester_next_expired(&link->requester, now, &late)) {
 		/* A frame that the owner has begun may still be writing: wait a little more. */
 		if (!xtal_ring_cancel_all(&link->ring)) {

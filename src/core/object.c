@@ -10,7 +10,6 @@
 #include "base/export.h"
 #include "base/lock.h"
 #include "core/config.h"
-#include "core/engine.h"
 #include "core/log.h"
 #include "os/fence.h"
 #include "os/sock.h"
@@ -70,7 +69,8 @@ static bool one_object(uint64_t addr, uint64_t len, struct xtal_os_backing *firs
 		return false;
 	}
 	if (!first->shared) {
-		snprintf(reason, size, "private memory (malloc, stack, MAP_PRIVATE): only the owner "
+		snprintf(reason, size,
+			 "private memory (malloc, stack, MAP_PRIVATE): only the owner "
 			 "has these pages; xtal_alloc memory would be mapped");
 		return false;
 	}
@@ -97,7 +97,8 @@ static struct xtal_object *add_users(const struct xtal_os_backing *b, char *reas
 		return o;
 	err = xtal_os_backing_open(b, &fd, &writable);
 	if (err) {
-		snprintf(reason, size, "shared memory of which neither a descriptor nor a name "
+		snprintf(reason, size,
+			 "shared memory of which neither a descriptor nor a name "
 			 "exists any more");
 		return NULL;
 	}
@@ -107,10 +108,13 @@ static struct xtal_object *add_users(const struct xtal_os_backing *b, char *reas
 		snprintf(reason, size, "no memory");
 		return NULL;
 	}
-	*o = (struct xtal_object){ .fd = fd, .id = ++next_id, .writable = writable,
-				   .sealed = xtal_os_sealed_shrink(fd), .inode = b->inode,
-				   .dev_major = b->dev_major, .dev_minor = b->dev_minor };
-	xtal_engine_track_fd(fd);
+	*o = (struct xtal_object){ .fd = fd,
+				   .id = ++next_id,
+				   .writable = writable,
+				   .sealed = xtal_os_sealed_shrink(fd),
+				   .inode = b->inode,
+				   .dev_major = b->dev_major,
+				   .dev_minor = b->dev_minor };
 	xtal_list_append(&objects, &o->node);
 	return o;
 }
@@ -135,7 +139,8 @@ void xtal_object_find(uint64_t addr, uint64_t len, struct xtal_backing *out)
 		if (o) {
 			o->refs++;
 			out->offset = b.offset + (addr - b.start);
-			snprintf(out->reason, sizeof(out->reason), "the owner's shared mapping "
+			snprintf(out->reason, sizeof(out->reason),
+				 "the owner's shared mapping "
 				 "(memfd, shm or file)");
 		}
 		xtal_unlock(&objects_lock);
@@ -154,7 +159,7 @@ void xtal_object_put(struct xtal_object *o)
 		xtal_list_remove(&o->node);
 	xtal_unlock(&objects_lock);
 	if (o) {
-		xtal_engine_close_fd(o->fd);
+		xtal_os_close(o->fd);
 		free(o);
 	}
 }
@@ -178,9 +183,13 @@ void *xtal_alloc(size_t len)
 		free(o);
 		return NULL;
 	}
-	*o = (struct xtal_object){ .refs = 1, .fd = fd, .writable = true, .sealed = true,
-				   .ours = true, .len = len, .addr = addr };
-	xtal_engine_track_fd(fd);
+	*o = (struct xtal_object){ .refs = 1,
+				   .fd = fd,
+				   .writable = true,
+				   .sealed = true,
+				   .ours = true,
+				   .len = len,
+				   .addr = addr };
 	xtal_lock(&objects_lock);
 	o->id = ++next_id;
 	xtal_list_append(&objects, &o->node);
@@ -202,8 +211,10 @@ void xtal_free(void *ptr)
 		o = NULL;
 	xtal_unlock(&objects_lock);
 	if (!o) {
-		xtal_refuse("xtal", "xtal_free(%p): not the start of memory that xtal_alloc "
-			    "returned", ptr);
+		xtal_refuse("xtal",
+			    "xtal_free(%p): not the start of memory that xtal_alloc "
+			    "returned",
+			    ptr);
 		return;
 	}
 	xtal_os_unmap(ptr, o->len);
@@ -223,9 +234,8 @@ int xtal_object_replace(struct xtal_object *o)
 
 		o->fd = fd;
 		o->id = ++next_id; /* peers map the new one beside the old */
-		xtal_engine_track_fd(fd);
 		xtal_unlock(&objects_lock);
-		xtal_engine_close_fd(old);
+		xtal_os_close(old);
 		return 0;
 	}
 	xtal_unlock(&objects_lock);

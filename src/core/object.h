@@ -14,13 +14,13 @@
 struct xtal_object {
 	struct xtal_list node;
 	uint32_t refs;
-	int fd;            /* read-write when writable */
-	uint64_t id;       /* unique in this process */
+	int fd;      /* read-write when writable */
+	uint64_t id; /* unique in this process */
 	bool writable;
-	bool sealed;       /* cannot shrink: peers may touch it without a guard */
-	bool ours;         /* from xtal_alloc */
-	uint64_t len;      /* ours: bytes */
-	void *addr;        /* ours: where it is mapped; NULL once freed */
+	bool sealed;  /* cannot shrink: peers may touch it without a guard */
+	bool ours;    /* from xtal_alloc */
+	uint64_t len; /* ours: bytes */
+	void *addr;   /* ours: where it is mapped; NULL once freed */
 	uint64_t dev_major, dev_minor, inode;
 };
 

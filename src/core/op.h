@@ -18,15 +18,15 @@ enum xtal_opcode {
 
 /* A place in a peer's memory. Plain values, read at the post. */
 struct xtal_remote {
-	uint64_t addr;      /* in the owner's process */
+	uint64_t addr; /* in the owner's process */
 	struct xtal_eid eid;
-	uint32_t tid;       /* owner's context: incarnation bits (1..15) << 16 | port; 0: unset */
+	uint32_t tid; /* owner's context: incarnation bits (1..15) << 16 | port; 0: unset */
 	uint32_t token;
-	bool token_valid;   /* send the token */
+	bool token_valid; /* send the token */
 };
 
 enum {
-	XTAL_OP_NOTIFY = 1, /* a write that stores notify_data at notify after its data */
+	XTAL_OP_NOTIFY = 1,      /* a write that stores notify_data at notify after its data */
 	XTAL_OP_OWN_PAYLOAD = 2, /* the core's own: local is the core's memory, not a segment */
 };
 
@@ -35,8 +35,8 @@ struct xtal_op {
 	uint64_t local; /* address in this process: source, or destination of READ/CAS/FAA */
 	uint64_t len;   /* bytes, 1 .. 2^32 - 1; operand size for atomics */
 	struct xtal_remote remote;
-	uint8_t opcode; /* enum xtal_opcode */
-	uint8_t flags;  /* XTAL_OP_NOTIFY */
+	uint8_t opcode;      /* enum xtal_opcode */
+	uint8_t flags;       /* XTAL_OP_NOTIFY */
 	uint64_t operand[2]; /* FAA: the addend. CAS: the new value, low bytes first */
 	uint64_t compare[2]; /* CAS: the expected value */
 	struct xtal_remote notify;
@@ -45,8 +45,8 @@ struct xtal_op {
 
 struct xtal_completion {
 	uint64_t user;
-	uint32_t status;    /* enum xtal_status */
-	uint32_t len;       /* bytes moved; 0 on error */
+	uint32_t status; /* enum xtal_status */
+	uint32_t len;    /* bytes moved; 0 on error */
 	uint32_t queue_id;
 	uint32_t peer_port; /* 0 when the peer was never reached */
 	uint32_t link_id;   /* number of the link used; 0: none */

@@ -27,9 +27,10 @@ static void end(struct xtal_pending *p, uint32_t status)
 static void explain(const struct xtal_queue *q, const struct xtal_remote *r, uint64_t len,
 		    uint32_t status, const char *text)
 {
-	xtal_log(XTAL_LOG_WARNING, "xtal", "queue %u: %llu bytes at 0x%llx of tid 0x%x end with "
-		 "status %u: %s", q->id, (unsigned long long)len, (unsigned long long)r->addr,
-		 r->tid, status, text);
+	xtal_log(XTAL_LOG_WARNING, "xtal",
+		 "queue %u: %llu bytes at 0x%llx of tid 0x%x end with "
+		 "status %u: %s",
+		 q->id, (unsigned long long)len, (unsigned long long)r->addr, r->tid, status, text);
 }
 
 /*
@@ -106,7 +107,8 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 
 	if (q->wait_link)
 		xtal_link_unwait(q->wait_link, q);
-	result = translate(q, &p->op.remote, p->op.len, xtal_op_rights(p->op.opcode), &p->ask[0], &t);
+	result = translate(q, &p->op.remote, p->op.len, xtal_op_rights(p->op.opcode), &p->ask[0],
+			   &t);
 	if (result == -EINPROGRESS)
 		return false;
 	if (!result && p->op.flags & XTAL_OP_NOTIFY) {
@@ -115,8 +117,8 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 		if (result == -EINPROGRESS)
 			return false;
 		if (!result) /* the second may have taken the first one's place */
-			result = translate(q, &p->op.remote, p->op.len, xtal_op_rights(p->op.opcode),
-					   &p->ask[0], &t);
+			result = translate(q, &p->op.remote, p->op.len,
+					   xtal_op_rights(p->op.opcode), &p->ask[0], &t);
 		if (result == -EINPROGRESS)
 			return false;
 	}
@@ -143,8 +145,8 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 		if (result > 0)
 			end(p, (uint32_t)result);
 		/* A notify word that follows by itself must not be overtaken. */
-		q->flight_link = !(p->op.flags & XTAL_OP_NOTIFY) || p->notify_sent ?
-					 t->seat->link : NULL;
+		q->flight_link =
+			!(p->op.flags & XTAL_OP_NOTIFY) || p->notify_sent ? t->seat->link : NULL;
 		xtal_bump(&q->counts.ops[XTAL_PATH_RING], 1);
 		xtal_bump(&q->counts.bytes[XTAL_PATH_RING], p->op.len);
 		return true;
@@ -188,8 +190,9 @@ bool xtal_pending_start(struct xtal_queue *q, struct xtal_pending *p)
 /* The notify word as an operation of its own. */
 static struct xtal_op notify_op(const struct xtal_pending *p)
 {
-	return (struct xtal_op){ .user = p->op.user, .len = 8, .remote = p->op.notify,
-				 .opcode = XTAL_OP_WRITE };
+	return (struct xtal_op){
+		.user = p->op.user, .len = 8, .remote = p->op.notify, .opcode = XTAL_OP_WRITE
+	};
 }
 
 /* Stores the word over a direct path, from the operation itself: no local segment. */
@@ -199,13 +202,14 @@ static bool store_word(struct xtal_queue *q, struct xtal_pending *p, struct xtal
 	bool fresh;
 	int err = 0;
 
-	atomic_store_explicit(&t->activity->word, t->announce, memory_order_relaxed);
+	path->prepare(t->activity->iov, p->op.notify.addr, 8, false);
+	atomic_store_explicit(&t->activity->word, t->announce, memory_order_release);
 	xtal_lane_fence(t->full_fence);
 	/* Partner: unregister bumps, then fences. */
 	fresh = atomic_load_explicit(t->slot_word, memory_order_acquire) == t->word;
 	if (fresh)
-		err = path->put(&t->reach, t->activity->iov, p->op.notify.addr,
-				&p->op.notify_data, 8);
+		err = path->put(&t->reach, t->activity->iov, p->op.notify.addr, &p->op.notify_data,
+				8);
 	if (fresh)
 		fresh = atomic_load_explicit(t->slot_word, memory_order_acquire) == t->word;
 	atomic_store_explicit(&t->activity->word, 0, memory_order_release);

@@ -20,12 +20,16 @@ struct pipeline {
 	struct xtal_lock lock;
 	struct xtal_queue *head, **tail;
 	bool started, stop;
-	uint32_t number;
 	atomic_uint signal; /* futex word: bumped under the lock by whoever brings work */
 	atomic_uint alive;
 };
 
 static struct pipeline pipelines[MAX_PIPELINES];
+
+static uint32_t number_of(const struct pipeline *p)
+{
+	return (uint32_t)(p - pipelines);
+}
 
 /* Under the lock. */
 static struct xtal_queue *next_queue(struct pipeline *p)
@@ -84,7 +88,7 @@ static void worker(void *arg)
 		}
 		if (stop)
 			break;
-		b = xtal_bulk_next(p->number);
+		b = xtal_bulk_next(number_of(p));
 		if (b) {
 			xtal_bulk_help(b, false);
 			xtal_bulk_put(b);
@@ -103,13 +107,15 @@ static void need_worker(struct pipeline *p)
 
 	if (p->started)
 		return;
-	snprintf(name, sizeof(name), "xtal-pipe%u", p->number);
+	snprintf(name, sizeof(name), "xtal-pipe%u", number_of(p));
 	atomic_store(&p->alive, 1);
 	p->stop = false;
 	if (xtal_os_thread_start(name, worker, p)) {
 		atomic_store(&p->alive, 0);
-		xtal_log(XTAL_LOG_ERROR, "xtal", "no thread for pipeline %u: operations go on only "
-			 "while the program polls", p->number);
+		xtal_log(XTAL_LOG_ERROR, "xtal",
+			 "no thread for pipeline %u: operations go on only "
+			 "while the program polls",
+			 number_of(p));
 		return;
 	}
 	p->started = true;
@@ -130,7 +136,6 @@ void xtal_pipeline_kick(struct xtal_queue *q)
 	xtal_lock(&p->lock);
 	if (!p->tail)
 		p->tail = &p->head;
-	p->number = q->pipeline;
 	switch (q->kick) {
 	case XTAL_KICK_IDLE:
 		append(p, q);
@@ -182,7 +187,6 @@ void xtal_pipeline_wake(uint32_t number)
 	xtal_lock(&p->lock);
 	if (!p->tail)
 		p->tail = &p->head;
-	p->number = number % xtal_config()->pipelines;
 	atomic_fetch_add_explicit(&p->signal, 1, memory_order_relaxed);
 	need_worker(p);
 	xtal_unlock(&p->lock);
@@ -208,6 +212,6 @@ void xtal_pipelines_stop(void)
 void xtal_pipelines_fork_child(void)
 {
 	for (unsigned i = 0; i < MAX_PIPELINES; i++)
-		pipelines[i] = (struct pipeline){ .number = i };
+		pipelines[i] = (struct pipeline){ 0 };
 	xtal_bulks_fork_child();
 }

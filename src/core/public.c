@@ -24,10 +24,10 @@ const char *xtal_version(void)
 const char *xtal_status_name(int status)
 {
 	static const char *const names[XTAL_STATUS_COUNT] = {
-		"SUCCESS",	    "UNSUPPORTED_OPCODE", "LOCAL_LENGTH",      "LOCAL_OPERATION",
-		"LOCAL_ACCESS",	    "REMOTE_LENGTH",	  "REMOTE_UNSUPPORTED", "REMOTE_OPERATION",
-		"REMOTE_ACCESS",    "UNREACHABLE",	  "NOT_READY",	       "FLUSHED",
-		"SUSPEND_DONE",	    "FLUSH_DONE",	  "UNHANDLED",	       "LOCAL_POISON",
+		"SUCCESS",       "UNSUPPORTED_OPCODE", "LOCAL_LENGTH",       "LOCAL_OPERATION",
+		"LOCAL_ACCESS",  "REMOTE_LENGTH",      "REMOTE_UNSUPPORTED", "REMOTE_OPERATION",
+		"REMOTE_ACCESS", "UNREACHABLE",        "NOT_READY",          "FLUSHED",
+		"SUSPEND_DONE",  "FLUSH_DONE",         "UNHANDLED",          "LOCAL_POISON",
 		"REMOTE_POISON",
 	};
 
@@ -42,7 +42,7 @@ const char *xtal_status_text(int status)
 const char *xtal_path_name(unsigned kind)
 {
 	static const char *const names[XTAL_PATH_COUNT] = { "none", "self", "map",
-							     "cma",  "ring", "tcp" };
+							    "cma",  "ring", "tcp" };
 
 	return kind < XTAL_PATH_COUNT ? names[kind] : "unknown";
 }
@@ -110,15 +110,14 @@ static void explain(const struct xtal_link *link, const struct xtal_grant *g,
 		verdict(info, XTAL_PATH_SELF, true, "the segment lives in this process");
 	} else {
 		verdict(info, XTAL_PATH_SELF, false,
-			allowed & 1u << XTAL_PATH_SELF ? "the owner is another process" :
-							 "not in XTAL_PATHS here");
+			allowed & 1u << XTAL_PATH_SELF ? "the owner is another process"
+						       : "not in XTAL_PATHS here");
 		verdict(info, XTAL_PATH_MAP, map, g->map_text);
 		verdict(info, XTAL_PATH_CMA, link->cma, link->cma_text);
-		verdict(info, XTAL_PATH_RING,
-			link->peer_ring && allowed & 1u << XTAL_PATH_RING,
-			!(allowed & 1u << XTAL_PATH_RING) ? "not in XTAL_PATHS here" :
-			link->peer_ring ? "the owner's agent executes messages" :
-					  "not in the owner's XTAL_PATHS");
+		verdict(info, XTAL_PATH_RING, link->peer_ring && allowed & 1u << XTAL_PATH_RING,
+			!(allowed & 1u << XTAL_PATH_RING) ? "not in XTAL_PATHS here"
+			: link->peer_ring                 ? "the owner's agent executes messages"
+							  : "not in the owner's XTAL_PATHS");
 	}
 	for (uint32_t i = 0; i < info->candidates; i++)
 		if (info->candidate[i].kind == info->kind)
@@ -135,8 +134,8 @@ static int query(struct xtal_queue *q, const struct xtal_remote *remote, uint64_
 	uint64_t ask = 0;
 
 	for (;;) {
-		struct xtal_link *link = xtal_link_get(q->ctx, remote->eid, remote->tid,
-						       q->pipeline);
+		struct xtal_link *link =
+			xtal_link_get(q->ctx, remote->eid, remote->tid, q->pipeline);
 		struct xtal_grant *g = NULL;
 		int result;
 
@@ -171,14 +170,17 @@ int xtal_path_query(const void *queue, const struct xtal_descriptor *remote, int
 
 	if (!queue || !remote || !out || !remote->len || !xtal_handle_find(queue, &h) ||
 	    !h.queue.queue || h.queue.queue->foreign) {
-		xtal_refuse("xtal", "xtal_path_query: %s", !remote || !out ? "a pointer is NULL" :
-			    !remote->len ? "the remote segment has no length" :
-					   "not a live queue of this process");
+		xtal_refuse("xtal", "xtal_path_query: %s",
+			    !remote || !out ? "a pointer is NULL"
+			    : !remote->len  ? "the remote segment has no length"
+					    : "not a live queue of this process");
 		return -EINVAL;
 	}
 	limit = timeout_ms < 0 ? h.queue.queue->timeout_ns : (uint64_t)timeout_ms * 1000000;
-	r = (struct xtal_remote){ .addr = remote->va, .eid = eid_of(remote->eid),
-				  .tid = remote->tid, .token = remote->token,
+	r = (struct xtal_remote){ .addr = remote->va,
+				  .eid = eid_of(remote->eid),
+				  .tid = remote->tid,
+				  .token = remote->token,
 				  .token_valid = remote->token_valid };
 	if (!r.eid.hi && !r.eid.lo)
 		r.eid = h.queue.target(queue);
@@ -225,13 +227,22 @@ int xtal_counters_read(struct xtal_counters *out, size_t size)
 {
 	const struct xtal_engine_totals *t = &xtal_totals;
 	struct xtal_counters c = {
-		.posted = get(&t->posted), .completed = get(&t->completed),
-		.failed = get(&t->failed), .refused = get(&t->refused), .served = get(&t->served),
-		.served_bytes = get(&t->served_bytes), .denied = get(&t->denied),
-		.revocations = get(&t->revocations), .fenced = get(&t->fenced),
-		.links_made = get(&t->links_made), .peers_lost = get(&t->peers_lost),
-		.agent_wakeups = get(&t->agent_wakeups), .contexts = get(&t->contexts),
-		.queues = get(&t->queues), .segments = get(&t->segments), .links = get(&t->links),
+		.posted = get(&t->posted),
+		.completed = get(&t->completed),
+		.failed = get(&t->failed),
+		.refused = get(&t->refused),
+		.served = get(&t->served),
+		.served_bytes = get(&t->served_bytes),
+		.denied = get(&t->denied),
+		.revocations = get(&t->revocations),
+		.fenced = get(&t->fenced),
+		.links_made = get(&t->links_made),
+		.peers_lost = get(&t->peers_lost),
+		.agent_wakeups = get(&t->agent_wakeups),
+		.contexts = get(&t->contexts),
+		.queues = get(&t->queues),
+		.segments = get(&t->segments),
+		.links = get(&t->links),
 	};
 
 	if (!out || !size) {

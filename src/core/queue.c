@@ -10,6 +10,7 @@
 #include "core/bulk.h"
 #include "core/config.h"
 #include "core/context_impl.h"
+#include "core/domain.h"
 #include "core/engine.h"
 #include "core/link.h"
 #include "core/log.h"
@@ -41,11 +42,15 @@ int xtal_queue_create(struct xtal_context *ctx, const struct xtal_queue_attr *at
 	memset(q, 0, sizeof(*q));
 	q->ctx = ctx;
 	q->depth = attr->depth;
+	q->mask = attr->domain ? xtal_domain_mask(attr->domain) : xtal_domain_all();
 	q->timeout_ns = (uint64_t)timeout * 1000000;
 	q->last = &q->first;
 	xtal_list_init(&q->node);
 	xtal_list_init(&q->tick_node);
 	xtal_list_init(&q->wait_node);
+	err = xtal_domain_choose(ctx, q->mask, &q->pipeline);
+	if (err)
+		goto free_queue;
 	err = xtal_xlats_init(&q->xlats);
 	if (err)
 		goto free_queue;
@@ -62,7 +67,6 @@ int xtal_queue_create(struct xtal_context *ctx, const struct xtal_queue_attr *at
 	}
 	ctx->queue_count++;
 	q->id = ctx->next_queue_id++ & 0xfffff;
-	q->pipeline = q->id % xtal_config()->pipelines;
 	xtal_lane_init(&q->lane);
 	xtal_list_append(&ctx->queues, &q->node);
 	xtal_unlock(&ctx->queues_lock);
@@ -153,14 +157,14 @@ uint32_t xtal_queue_id(const struct xtal_queue *q)
 	return q->id;
 }
 
-/* Under the lock. */
+/* Under the lock. c is the place in the completion queue, filled but for the queue's own. */
 static void complete(struct xtal_queue *q, struct xtal_completion *c)
 {
 	c->queue_id = q->id;
 	xtal_bump(&q->counts.completed, 1);
 	if (xtal_unlikely(c->status))
 		xtal_bump(&q->counts.failed, 1);
-	xtal_cq_push(&q->cq, c);
+	xtal_cq_push(&q->cq);
 }
 
 /* Under the lock: the agent looks at the queue until it is idle again. */
@@ -204,7 +208,7 @@ static int enqueue(struct xtal_queue *q, const struct xtal_op *op)
 
 int xtal_queue_post(struct xtal_queue *q, const struct xtal_op *op)
 {
-	struct xtal_completion c;
+	struct xtal_completion *c;
 	int err = 0;
 
 	if (xtal_unlikely(q->foreign))
@@ -216,8 +220,9 @@ int xtal_queue_post(struct xtal_queue *q, const struct xtal_op *op)
 	}
 	q->accepted++;
 	xtal_bump(&q->counts.posted, 1);
-	if (xtal_likely(!q->first) && xtal_exec_now(q, op, &c)) {
-		complete(q, &c);
+	c = xtal_cq_place(&q->cq);
+	if (xtal_likely(!q->first) && xtal_exec_now(q, op, c)) {
+		complete(q, c);
 	} else {
 		err = enqueue(q, op);
 		if (err)
@@ -232,10 +237,14 @@ static void retire(struct xtal_queue *q)
 {
 	struct xtal_pending *p = q->first;
 	uint32_t status = atomic_load_explicit(&p->status, memory_order_relaxed);
-	struct xtal_completion c = { .user = p->op.user, .opcode = p->op.opcode,
-				     .status = status, .len = status ? 0 : p->len,
-				     .peer_port = p->peer_port, .link_id = p->link_id };
+	struct xtal_completion *c = xtal_cq_place(&q->cq);
 
+	*c = (struct xtal_completion){ .user = p->op.user,
+				       .opcode = p->op.opcode,
+				       .status = status,
+				       .len = status ? 0 : p->len,
+				       .peer_port = p->peer_port,
+				       .link_id = p->link_id };
 	q->first = p->next;
 	if (!q->first)
 		q->last = &q->first;
@@ -250,7 +259,7 @@ static void retire(struct xtal_queue *q)
 		xtal_bulk_put(p->bulk);
 	p->next = q->spare;
 	q->spare = p;
-	complete(q, &c);
+	complete(q, c);
 }
 
 void xtal_queue_progress(struct xtal_queue *q)
@@ -259,8 +268,7 @@ void xtal_queue_progress(struct xtal_queue *q)
 		struct xtal_pending *p = q->first;
 
 		/* Acquire: all of the operation's effects. Partner: whoever set done. */
-		while (p && p != q->start &&
-		       atomic_load_explicit(&p->done, memory_order_acquire)) {
+		while (p && p != q->start && atomic_load_explicit(&p->done, memory_order_acquire)) {
 			if (!xtal_pending_finish(q, p))
 				return;
 			retire(q);
@@ -329,8 +337,8 @@ static void hand_over(struct xtal_queue *q)
 int xtal_queue_wait(struct xtal_queue *q, uint32_t count, int timeout_ms,
 		    struct xtal_completion *out)
 {
-	uint64_t deadline = timeout_ms < 0 ? UINT64_MAX :
-					     xtal_os_now() + (uint64_t)timeout_ms * 1000000;
+	uint64_t deadline =
+		timeout_ms < 0 ? UINT64_MAX : xtal_os_now() + (uint64_t)timeout_ms * 1000000;
 
 	for (;;) {
 		int n = xtal_queue_poll(q, count, out);
@@ -354,6 +362,12 @@ void xtal_queue_link_lost(struct xtal_queue *q, struct xtal_link *link)
 	xtal_unlock(&q->lock);
 }
 
+/* More than limit ago? The time may be newer than now, which was read before the lock was had. */
+static bool long_ago(uint64_t then, uint64_t limit, uint64_t now)
+{
+	return now > then && now - then > limit;
+}
+
 /* Under the lock: waits for a link whose owner does not answer? */
 static struct xtal_link *overdue(struct xtal_queue *q, uint64_t now)
 {
@@ -366,7 +380,7 @@ static struct xtal_link *overdue(struct xtal_queue *q, uint64_t now)
 		link = p->link;
 		if (!xtal_messages_overdue(link, now))
 			return NULL;
-	} else if (q->wait_link && now - atomic_load(&p->progress) > q->timeout_ns) {
+	} else if (q->wait_link && long_ago(atomic_load(&p->progress), q->timeout_ns, now)) {
 		link = q->wait_link;
 	}
 	if (link)
@@ -386,9 +400,10 @@ static void tick(struct xtal_queue *q, uint64_t now)
 	late = overdue(q, now);
 	xtal_unlock(&q->lock);
 	if (late) {
-		xtal_link_fail(late, XTAL_UNREACHABLE, "the owner of port %u made no progress for "
-			       "%llu ms", late->tid & 0xffff,
-			       (unsigned long long)(q->timeout_ns / 1000000));
+		xtal_link_fail(late, XTAL_UNREACHABLE,
+			       "the owner of port %u made no progress for "
+			       "%llu ms",
+			       late->tid & 0xffff, (unsigned long long)(q->timeout_ns / 1000000));
 		xtal_link_put(late);
 	}
 	xtal_links_tick(q->ctx, now);

@@ -13,14 +13,16 @@
 #include "core/context.h"
 #include "core/op.h"
 
+struct xtal_domain;
 struct xtal_queue;
 
 struct xtal_queue_attr {
 	uint32_t depth;      /* operations accepted and not yet polled, 1..XTAL_MAX_QUEUE_DEPTH */
 	uint32_t timeout_ms; /* without progress; 0: the configured default */
+	const struct xtal_domain *domain; /* whose pipelines to use; NULL: all */
 };
 
-/* Errors: -EINVAL (depth), -ENOSPC (XTAL_MAX_QUEUES), -ENOMEM. */
+/* Errors: -EINVAL (depth, a domain without pipelines), -ENOSPC (XTAL_MAX_QUEUES), -ENOMEM. */
 XTAL_INTERNAL_API int xtal_queue_create(struct xtal_context *ctx,
 					const struct xtal_queue_attr *attr,
 					struct xtal_queue **out);

@@ -31,20 +31,25 @@ enum xtal_pending_state {
 struct xtal_pending {
 	struct xtal_op op;
 	struct xtal_queue *queue;
-	struct xtal_pending *next;  /* in order of posting */
+	struct xtal_pending *next; /* in order of posting */
 	enum xtal_pending_state state;
-	struct xtal_link *link;     /* MESSAGE: a reference */
-	struct xtal_bulk *bulk;     /* BULK: a reference */
-	uint64_t ask[2];            /* questions to the target: data, notify word; 0: none */
-	_Atomic uint64_t progress;  /* ns: when it last moved */
+	struct xtal_link *link;    /* MESSAGE: a reference */
+	struct xtal_bulk *bulk;    /* BULK: a reference */
+	uint64_t ask[2];           /* questions to the target: data, notify word; 0: none */
+	_Atomic uint64_t progress; /* ns: when it last moved */
 	_Atomic uint32_t status;
-	_Atomic bool done;          /* release: everything of it is in place */
-	bool notify_sent;           /* the notify word travels with the message */
+	_Atomic bool done; /* release: everything of it is in place */
+	bool notify_sent;  /* the notify word travels with the message */
 	uint32_t peer_port, link_id;
-	uint32_t len;               /* for the completion */
+	uint32_t len; /* for the completion */
 };
 
-enum xtal_kick_state { XTAL_KICK_IDLE, XTAL_KICK_QUEUED, XTAL_KICK_RUNNING, XTAL_KICK_AGAIN };
+enum xtal_kick_state {
+	XTAL_KICK_IDLE,
+	XTAL_KICK_QUEUED,
+	XTAL_KICK_RUNNING,
+	XTAL_KICK_AGAIN
+};
 
 struct xtal_queue_counts {
 	_Atomic uint64_t posted, completed, failed, ops[8], bytes[8];
@@ -53,27 +58,28 @@ struct xtal_queue_counts {
 struct xtal_queue {
 	struct xtal_lock lock; /* posting and execution */
 	bool foreign;
-	_Atomic bool ticking;  /* in the agent's list */
+	_Atomic bool ticking; /* in the agent's list */
 	uint32_t depth, id, pipeline;
+	uint32_t mask; /* pipelines that may help with long copies */
 	uint64_t accepted;
 	struct xtal_pending *first, **last; /* in flight and waiting, oldest first */
 	struct xtal_pending *start;         /* first one in state NEW */
 	struct xtal_pending *spare;
-	uint32_t inflight;                  /* begun and not retired */
-	const struct xtal_link *flight_link;/* all of them are messages on it; else NULL */
+	uint32_t inflight;                   /* begun and not retired */
+	const struct xtal_link *flight_link; /* all of them are messages on it; else NULL */
 	struct xtal_context *ctx;
 	uint64_t timeout_ns;
-	_Atomic bool busy;                  /* first != NULL: a hint for pollers */
+	_Atomic bool busy; /* first != NULL: a hint for pollers */
 	struct xtal_xlats xlats;
 	struct xtal_lane lane;
 	struct xtal_cq cq;
 	struct xtal_queue_counts counts;
 
-	struct xtal_list node;              /* in ctx->queues */
+	struct xtal_list node; /* in ctx->queues */
 	struct xtal_list tick_node;
-	struct xtal_list wait_node;         /* in wait_link's waiters, under that link's lock */
-	struct xtal_link *wait_link;        /* a reference; under the queue's lock */
-	struct xtal_queue *run_next;        /* pipeline: under its lock */
+	struct xtal_list wait_node;  /* in wait_link's waiters, under that link's lock */
+	struct xtal_link *wait_link; /* a reference; under the queue's lock */
+	struct xtal_queue *run_next; /* pipeline: under its lock */
 	enum xtal_kick_state kick;
 };
 

@@ -103,8 +103,10 @@ static int strict_check(struct xtal_registry *r, struct xtal_segment *seg)
 	struct twin_count twins = { .want = seg };
 
 	if (seg->addr % page) {
-		xtal_refuse("xtal", "segment at 0x%llx: strict mode wants an address that is a "
-			    "multiple of %zu", (unsigned long long)seg->addr, page);
+		xtal_refuse("xtal",
+			    "segment at 0x%llx: strict mode wants an address that is a "
+			    "multiple of %zu",
+			    (unsigned long long)seg->addr, page);
 		return -EINVAL;
 	}
 	if (end > 1ull << 48) {
@@ -115,15 +117,18 @@ static int strict_check(struct xtal_registry *r, struct xtal_segment *seg)
 	for (uint64_t a = seg->addr; a < end; a += page) {
 		if (!xtal_os_probe_write((void *)(uintptr_t)a))
 			continue;
-		xtal_refuse("xtal", "segment at 0x%llx, %llu bytes: the page at 0x%llx is not "
-			    "mapped writable (strict mode)", (unsigned long long)seg->addr,
-			    (unsigned long long)seg->len, (unsigned long long)a);
+		xtal_refuse("xtal",
+			    "segment at 0x%llx, %llu bytes: the page at 0x%llx is not "
+			    "mapped writable (strict mode)",
+			    (unsigned long long)seg->addr, (unsigned long long)seg->len,
+			    (unsigned long long)a);
 		return -EFAULT;
 	}
 	xtal_intervals_touching(&r->by_addr, seg->addr, end, count_identical, &twins);
 	if (xtal_intervals_touching(&r->by_addr, seg->addr, end, not_identical, seg) ||
 	    twins.count >= 2) {
-		xtal_refuse("xtal", "segment at 0x%llx, %llu bytes: overlaps a registered one "
+		xtal_refuse("xtal",
+			    "segment at 0x%llx, %llu bytes: overlaps a registered one "
 			    "(strict mode allows only the identical range, twice)",
 			    (unsigned long long)seg->addr, (unsigned long long)seg->len);
 		return -EEXIST;
@@ -137,13 +142,15 @@ static void warn_once(struct xtal_registry *r, const struct xtal_segment *seg)
 	static _Atomic bool said_align, said_overlap;
 
 	if (seg->addr % xtal_os_page_size() && !atomic_exchange(&said_align, true))
-		xtal_log(XTAL_LOG_INFO, "xtal", "segment at 0x%llx is accepted; hardware wants "
+		xtal_log(XTAL_LOG_INFO, "xtal",
+			 "segment at 0x%llx is accepted; hardware wants "
 			 "page aligned addresses (said once; XTAL_STRICT=1 refuses them)",
 			 (unsigned long long)seg->addr);
 	if (!atomic_load_explicit(&said_overlap, memory_order_relaxed) &&
 	    xtal_intervals_touching(&r->by_addr, seg->addr, seg->addr + seg->len, any, NULL) &&
 	    !atomic_exchange(&said_overlap, true))
-		xtal_log(XTAL_LOG_INFO, "xtal", "segment at 0x%llx overlaps another one; hardware "
+		xtal_log(XTAL_LOG_INFO, "xtal",
+			 "segment at 0x%llx overlaps another one; hardware "
 			 "refuses that (said once; XTAL_STRICT=1 refuses it)",
 			 (unsigned long long)seg->addr);
 }
@@ -187,16 +194,20 @@ int xtal_segment_register(struct xtal_context *ctx, const struct xtal_segment_at
 	if (ctx->foreign)
 		return -ECHILD;
 	if (!attr->len || attr->addr + attr->len < attr->addr) {
-		xtal_refuse("xtal", "segment at 0x%llx, %llu bytes: the length is 0 or the end "
-			    "wraps past 2^64", (unsigned long long)attr->addr,
-			    (unsigned long long)attr->len);
+		xtal_refuse("xtal",
+			    "segment at 0x%llx, %llu bytes: the length is 0 or the end "
+			    "wraps past 2^64",
+			    (unsigned long long)attr->addr, (unsigned long long)attr->len);
 		return -EINVAL;
 	}
 	seg = calloc(1, sizeof(*seg));
 	if (!seg)
 		return -ENOMEM;
-	*seg = (struct xtal_segment){ .ctx = ctx, .addr = attr->addr, .len = attr->len,
-				      .token = attr->token, .token_valid = attr->token_valid,
+	*seg = (struct xtal_segment){ .ctx = ctx,
+				      .addr = attr->addr,
+				      .len = attr->len,
+				      .token = attr->token,
+				      .token_valid = attr->token_valid,
 				      .rights = attr->rights };
 	xtal_object_find(seg->addr, seg->len, &seg->backing);
 	xtal_lock(&ctx->registry.lock);
@@ -204,9 +215,10 @@ int xtal_segment_register(struct xtal_context *ctx, const struct xtal_segment_at
 	xtal_unlock(&ctx->registry.lock);
 	if (err) {
 		if (err == -ENOSPC)
-			xtal_refuse("xtal", "segment at 0x%llx: the context has %u segments, the "
-				    "most there can be", (unsigned long long)attr->addr,
-				    XTAL_MAX_SEGMENTS);
+			xtal_refuse("xtal",
+				    "segment at 0x%llx: the context has %u segments, the "
+				    "most there can be",
+				    (unsigned long long)attr->addr, XTAL_MAX_SEGMENTS);
 		xtal_object_put(seg->backing.object);
 		free(seg);
 		return err;
@@ -276,8 +288,8 @@ static bool matches(void *value, void *arg)
 {
 	const struct xtal_segment *seg = value;
 	struct match *m = arg;
-	bool token = m->access->token_valid ? m->access->token == seg->token :
-					      !seg->token || !seg->token_valid;
+	bool token = m->access->token_valid ? m->access->token == seg->token
+					    : !seg->token || !seg->token_valid;
 
 	if (!token) {
 		m->token_wrong = true;
@@ -298,12 +310,12 @@ static int find(struct xtal_registry *r, const struct xtal_access *access, struc
 	struct xtal_segment *seg = NULL;
 
 	if (access->len && access->addr + access->len > access->addr)
-		seg = xtal_intervals_covering(&r->by_addr, access->addr,
-					      access->addr + access->len, matches, &m);
+		seg = xtal_intervals_covering(&r->by_addr, access->addr, access->addr + access->len,
+					      matches, &m);
 	if (!seg) {
-		out->why = m.right_missing ? "the segment does not grant this kind of access" :
-			   m.token_wrong   ? "the token does not match" :
-					     "no registered segment covers the range";
+		out->why = m.right_missing ? "the segment does not grant this kind of access"
+			   : m.token_wrong ? "the token does not match"
+					   : "no registered segment covers the range";
 		return XTAL_REMOTE_ACCESS;
 	}
 	out->lo = seg->addr;
@@ -398,8 +410,8 @@ uint32_t xtal_registry_move(struct xtal_registry *r, const struct xtal_object *o
 		if (!seg || seg == skip || seg->backing.object != object ||
 		    (now & 3) != (moving ? XTAL_SEG_LIVE : XTAL_SEG_MOVING))
 			continue;
-		atomic_store_explicit(word, xtal_slot_next(now, moving ? XTAL_SEG_MOVING :
-									 XTAL_SEG_LIVE),
+		atomic_store_explicit(word,
+				      xtal_slot_next(now, moving ? XTAL_SEG_MOVING : XTAL_SEG_LIVE),
 				      memory_order_seq_cst);
 		n++;
 	}

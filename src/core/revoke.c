@@ -25,7 +25,8 @@ void xtal_revoke_setup(void)
 	/* Both halves are needed: being interrupted, and interrupting. */
 	full_fence = xtal_os_membarrier_register() || xtal_os_membarrier_global();
 	if (full_fence)
-		xtal_log(XTAL_LOG_INFO, "xtal", "no global membarrier here: every operation "
+		xtal_log(XTAL_LOG_INFO, "xtal",
+			 "no global membarrier here: every operation "
 			 "carries a full fence");
 }
 
@@ -47,6 +48,7 @@ struct look {
 	unsigned running; /* executors that name the slot in peers that may go on */
 	unsigned stuck;   /* in peers that are stopped */
 	int pid;          /* one of the stopped */
+	int running_pid;  /* one of those that may go on */
 };
 
 /* A peer's executor that names the slot: shorten its remote vector, so that a system call not
@@ -74,14 +76,14 @@ static void look_at(struct xtal_session *s, uint64_t want, bool patient, struct 
 	}
 	if (!named)
 		return;
-	if (!patient && s->cred.pid &&
-	    xtal_os_process_state(s->cred.pid) == XTAL_OS_STOPPED) {
+	if (!patient && s->cred.pid && xtal_os_process_state(s->cred.pid) == XTAL_OS_STOPPED) {
 		l->stuck++;
 		l->pid = s->cred.pid;
 	} else if (!patient && s->death.fd >= 0 && xtal_os_pidfd_dead(s->death.fd)) {
 		/* Gone: it announces for ever and does nothing. */
 	} else {
 		l->running++;
+		l->running_pid = s->cred.pid;
 	}
 }
 
@@ -93,7 +95,7 @@ static struct look look(struct xtal_context *ctx, uint32_t slot, bool patient)
 	for (struct xtal_list *n = ctx->sessions.next; n != &ctx->sessions; n = n->next) {
 		struct xtal_session *s = xtal_container_of(n, struct xtal_session, node);
 
-		if (s->board)
+		if (s->board && s->same_uid) /* others are granted messages only */
 			look_at(s, (uint64_t)slot + 1, patient, &l);
 	}
 	xtal_unlock(&ctx->sessions_lock);
@@ -166,24 +168,41 @@ static bool fence_off(struct xtal_segment *seg, int pid, bool *told)
 	err = o->ours ? exchange(o, seg) : -EOPNOTSUPP;
 	if (!err) {
 		xtal_count(&xtal_totals.fenced, 1);
-		xtal_log(XTAL_LOG_WARNING, "xtal", "process %d is stopped in the middle of a copy "
-			 "to the segment at 0x%llx; its mapping was cut off", pid,
-			 (unsigned long long)seg->addr);
+		xtal_log(XTAL_LOG_WARNING, "xtal",
+			 "process %d is stopped in the middle of a copy "
+			 "to the segment at 0x%llx; its mapping was cut off",
+			 pid, (unsigned long long)seg->addr);
 		return true;
 	}
 	if (!*told)
-		xtal_log(XTAL_LOG_WARNING, "xtal", "unregistering the segment at 0x%llx waits for "
+		xtal_log(XTAL_LOG_WARNING, "xtal",
+			 "unregistering the segment at 0x%llx waits for "
 			 "process %d, which is stopped in the middle of a copy to memory that it "
-			 "shares: continue or kill it", (unsigned long long)seg->addr, pid);
+			 "shares: continue or kill it",
+			 (unsigned long long)seg->addr, pid);
 	*told = true;
 	return false;
+}
+
+/* A copy takes micro- to milliseconds; whoever is in it for a second is frozen, or starved. */
+static void tell_slow(const struct xtal_segment *seg, int pid, uint64_t waited, bool *told)
+{
+	if (*told || waited < 1000000000)
+		return;
+	*told = true;
+	xtal_log(
+		XTAL_LOG_WARNING, "xtal",
+		"unregistering the segment at 0x%llx waits for process "
+		"%d, which is in the middle of a copy and does not go on (frozen, or its pid is not "
+		"visible here)",
+		(unsigned long long)seg->addr, pid);
 }
 
 void xtal_revoke_wait(struct xtal_segment *seg)
 {
 	uint64_t identity = xtal_lane_id(seg->ctx->number, seg->slot);
 	uint64_t begun = xtal_os_now(), patience = (uint64_t)xtal_config()->revoke_ms * 1000000;
-	bool told = false;
+	bool told = false, slow_told = false;
 	unsigned rounds = 0;
 
 	owner_fence();
@@ -200,6 +219,8 @@ void xtal_revoke_wait(struct xtal_segment *seg)
 
 		if (!l.running && (!l.stuck || fence_off(seg, l.pid, &told)))
 			break;
+		if (l.running)
+			tell_slow(seg, l.running_pid, xtal_os_now() - begun, &slow_told);
 		if (rounds < 1000 && patient)
 			xtal_cpu_relax();
 		else

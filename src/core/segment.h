@@ -18,10 +18,10 @@ enum {
 };
 
 struct xtal_segment_attr {
-	uint64_t addr, len;   /* len >= 1, addr + len must not wrap */
+	uint64_t addr, len; /* len >= 1, addr + len must not wrap */
 	uint32_t token;
-	bool token_valid;     /* false: also requests without a token are accepted */
-	uint32_t rights;      /* for peers; local use is always allowed */
+	bool token_valid; /* false: also requests without a token are accepted */
+	uint32_t rights;  /* for peers; local use is always allowed */
 };
 
 /*
@@ -42,6 +42,6 @@ XTAL_INTERNAL_API void xtal_segment_unregister(struct xtal_segment **seg);
 XTAL_INTERNAL_API uint32_t xtal_segment_id(const struct xtal_segment *seg);
 /* The live segment of ctx with this id that has exactly this address and length, or NULL. */
 XTAL_INTERNAL_API struct xtal_segment *xtal_segment_by_id(struct xtal_context *ctx, uint32_t id,
-							   uint64_t addr, uint64_t len);
+							  uint64_t addr, uint64_t len);
 
 #endif

@@ -163,8 +163,12 @@ static int make_memory(struct xtal_session *s, uint64_t capacity, int *fd)
 {
 	size_t len = xtal_board_bytes() + xtal_ring_layout_size(capacity);
 	struct xtal_responder_config rc = {
-		.cache = s->cache, .cache_size = XTAL_SESSION_CACHE, .piece = XTAL_MSG_PIECE,
-		.incarnation = s->ctx->incarnation, .first_seq = 1, .gaps = true,
+		.cache = s->cache,
+		.cache_size = XTAL_SESSION_CACHE,
+		.piece = XTAL_MSG_PIECE,
+		.incarnation = s->ctx->incarnation,
+		.first_seq = 1,
+		.gaps = true,
 	};
 	void *rings;
 	int err;
@@ -197,7 +201,7 @@ static int hello(struct xtal_session *s, const struct xtal_control *c, int *fds,
 	struct xtal_control w;
 	int out[3], err;
 
-	if (s->welcomed || nfds != 1)
+	if (s->welcomed || nfds != 1 || xtal_os_event_adopt(fds[0]))
 		return -EPROTO;
 	if (c->port != ctx->port || c->incarnation != xtal_incarnation_bits(ctx->incarnation))
 		return refuse(s, XTAL_REMOTE_ACCESS,
@@ -212,8 +216,8 @@ static int hello(struct xtal_session *s, const struct xtal_control *c, int *fds,
 	xtal_control_init(&w, XTAL_CONTROL_WELCOME);
 	w.incarnation = ctx->incarnation;
 	w.ring_bytes = (uint32_t)capacity;
-	w.flags = (c->flags & XTAL_CONTROL_FENCED && !xtal_lane_full_fence() ?
-			   XTAL_CONTROL_FENCED : 0) |
+	w.flags = (c->flags & XTAL_CONTROL_FENCED && !xtal_lane_full_fence() ? XTAL_CONTROL_FENCED
+									     : 0) |
 		  (paths & 1u << XTAL_PATH_CMA && s->same_uid ? XTAL_CONTROL_CMA : 0) |
 		  (paths & 1u << XTAL_PATH_RING ? XTAL_CONTROL_RING : 0);
 	w.probe_addr = (uintptr_t)&ctx->probe_word;
@@ -222,7 +226,8 @@ static int hello(struct xtal_session *s, const struct xtal_control *c, int *fds,
 	out[0] = ctx->registry.table_fd;
 	out[2] = xtal_agent_doorbell();
 	s->welcomed = true;
-	s->drain = (struct xtal_drain){ .drain = serve, .before_sleep = serve_before_sleep,
+	s->drain = (struct xtal_drain){ .drain = serve,
+					.before_sleep = serve_before_sleep,
 					.after_sleep = serve_after_sleep };
 	xtal_agent_add_drain(&s->drain);
 	s->drains = true;
@@ -245,8 +250,9 @@ static int offer_mapping(struct xtal_session *s, struct xtal_segment *seg, struc
 		return -1;
 	}
 	if (!(xtal_config()->paths & 1u << XTAL_PATH_MAP) || !s->same_uid) {
-		snprintf(c->text, sizeof(c->text), "%s", s->same_uid ?
-			 "not in the owner's XTAL_PATHS" : "we are of different users");
+		snprintf(c->text, sizeof(c->text), "%s",
+			 s->same_uid ? "not in the owner's XTAL_PATHS"
+				     : "we are of different users");
 		return -1;
 	}
 	if (!o->writable && seg->rights & (XTAL_RIGHT_WRITE | XTAL_RIGHT_ATOMIC)) {
@@ -281,18 +287,20 @@ static int offer_mapping(struct xtal_session *s, struct xtal_segment *seg, struc
 static int resolve(struct xtal_session *s, const struct xtal_control *c)
 {
 	struct xtal_registry *r = &s->ctx->registry;
-	struct xtal_access access = { .addr = c->addr, .len = c->len, .token = c->token,
+	struct xtal_access access = { .addr = c->addr,
+				      .len = c->len,
+				      .token = c->token,
 				      .token_valid = c->flags & XTAL_CONTROL_TOKEN,
 				      .rights = c->rights };
 	struct xtal_found found;
 	struct xtal_control a;
 	bool close_it = false;
 	int fd = -1, err;
-	int status = xtal_registry_enter(r, s->ctx->number, &access, &xtal_agent_lane()->local,
-					 &found);
+	int status =
+		xtal_registry_enter(r, s->ctx->number, &access, &xtal_agent_lane()->local, &found);
 
-	xtal_control_init(&a, status || (found.word & 3) != XTAL_SEG_LIVE ? XTAL_CONTROL_DENY :
-									    XTAL_CONTROL_GRANT);
+	xtal_control_init(&a, status || (found.word & 3) != XTAL_SEG_LIVE ? XTAL_CONTROL_DENY
+									  : XTAL_CONTROL_GRANT);
 	a.id = c->id;
 	if (!status && a.type == XTAL_CONTROL_DENY) {
 		a.flags = XTAL_CONTROL_RETRY;
@@ -300,9 +308,11 @@ static int resolve(struct xtal_session *s, const struct xtal_control *c)
 		a.status = (uint32_t)status;
 		snprintf(a.text, sizeof(a.text), "%s", found.why);
 		xtal_count(&xtal_totals.denied, 1);
-		xtal_log(XTAL_LOG_WARNING, "xtal", "process %d may not touch %llu bytes at "
-			 "0x%llx: %s", s->cred.pid, (unsigned long long)c->len,
-			 (unsigned long long)c->addr, found.why);
+		xtal_log(XTAL_LOG_WARNING, "xtal",
+			 "process %d may not touch %llu bytes at "
+			 "0x%llx: %s",
+			 s->cred.pid, (unsigned long long)c->len, (unsigned long long)c->addr,
+			 found.why);
 	} else {
 		/* The agent's lane keeps the segment until the answer is built. */
 		struct xtal_segment *seg = found.segment;
@@ -388,7 +398,8 @@ static void accept_ready(struct xtal_source *src)
 		}
 		s->same_uid = s->cred.uid == xtal_os_uid();
 		if (!s->same_uid && !xtal_config()->any_uid) {
-			refuse(s, XTAL_UNREACHABLE, "the owner serves its own user only "
+			refuse(s, XTAL_UNREACHABLE,
+			       "the owner serves its own user only "
 			       "(XTAL_PEERS=any would allow others, over messages)");
 			session_end(s, "another user");
 			continue;

@@ -32,7 +32,7 @@ struct xtal_activity {
 	struct xtal_shared_iov iov[2]; /* cma: the remote pieces, which the owner may zero */
 };
 
-#define XTAL_BOARD_WORDS 4096u
+#define XTAL_BOARD_WORDS (64u * 64) /* executors per link */
 
 struct xtal_board {
 	_Atomic uint32_t used; /* words at and above this were never used (written by the peer) */

@@ -140,6 +140,19 @@ static struct xtal_seat *seat_on(struct xtal_queue *q, struct xtal_link *link)
 	return seat;
 }
 
+/* The opcodes that may be executed at once. */
+static uint8_t inline_ops(const struct xtal_grant *grant)
+{
+	uint8_t ops = 0;
+
+	if (!xtal_path_table[grant->reach.kind])
+		return 0;
+	for (unsigned op = XTAL_OP_WRITE; op <= XTAL_OP_FAA; op++)
+		if ((grant->rights & xtal_op_rights((uint8_t)op)) == xtal_op_rights((uint8_t)op))
+			ops |= (uint8_t)(1u << op);
+	return ops;
+}
+
 int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal_grant *grant,
 		  struct xtal_xlat **out)
 {
@@ -159,14 +172,29 @@ int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal
 	}
 	clear(x, t);
 	*t = (struct xtal_xlat){
-		.lo = grant->lo, .hi = grant->hi, .eid = r->eid, .tid = r->tid,
-		.token = r->token, .token_valid = r->token_valid,
-		.full_fence = link->full_fence, .path = (uint8_t)grant->path,
-		.rights = (uint8_t)grant->rights, .slot_word = grant->slot_word,
-		.word = grant->word, .activity = seat->activity, .reach = grant->reach,
-		.announce = link->self ? xtal_lane_id(link->self->number, grant->slot) :
-					 (uint64_t)grant->slot + 1,
-		.peer_port = r->tid & 0xffff, .link_id = link->id, .grant = grant, .seat = seat,
+		.lo = grant->lo,
+		.hi = grant->hi,
+		.eid = r->eid,
+		.tid = r->tid,
+		.token = r->token,
+		.token_valid = r->token_valid,
+		.full_fence = link->full_fence,
+		.path = (uint8_t)grant->path,
+		.rights = (uint8_t)grant->rights,
+		.direct_write = grant->reach.kind == XTAL_REACH_DIRECT &&
+				grant->rights & XTAL_RIGHT_WRITE,
+		.inline_ops = inline_ops(grant),
+		.ops = xtal_path_table[grant->reach.kind],
+		.slot_word = grant->slot_word,
+		.word = grant->word,
+		.activity = seat->activity,
+		.reach = grant->reach,
+		.announce = link->self ? xtal_lane_id(link->self->number, grant->slot)
+				       : (uint64_t)grant->slot + 1,
+		.peer_port = r->tid & 0xffff,
+		.link_id = link->id,
+		.grant = grant,
+		.seat = seat,
 	};
 	x->last = t;
 	*out = t;
@@ -192,7 +220,9 @@ struct xtal_local *xtal_local_lookup(struct xtal_queue *q, uint64_t addr, uint64
 		return NULL;
 	x->local_last = (x->local_last + 1) % XTAL_LOCALS;
 	l = &x->local[x->local_last];
-	*l = (struct xtal_local){ .lo = found.lo, .hi = found.hi, .word = found.word,
+	*l = (struct xtal_local){ .lo = found.lo,
+				  .hi = found.hi,
+				  .word = found.word,
 				  .slot_word = &reg->table->word[found.slot],
 				  .announce = xtal_lane_id(q->ctx->number, found.slot) };
 	return l;

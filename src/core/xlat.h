@@ -34,10 +34,13 @@ struct xtal_xlat {
 	bool token_valid, full_fence;
 	uint8_t path;
 	uint8_t rights;
+	bool direct_write;  /* a write is allowed, and is a plain copy */
+	uint8_t inline_ops; /* bit (1 << opcode): allowed, and executed on the caller's thread */
 	const _Atomic uint64_t *slot_word;
 	uint64_t word;     /* what *slot_word must be */
 	uint64_t announce; /* what to write into the activity word */
 	struct xtal_activity *activity;
+	const struct xtal_path_ops *ops; /* of reach.kind */
 	struct xtal_reach reach;
 	uint32_t peer_port, link_id;
 	struct xtal_grant *grant; /* a reference */
@@ -53,8 +56,8 @@ struct xtal_local {
 };
 
 #define XTAL_XLAT_MIN 4u
-#define XTAL_XLAT_MAX 4096u
-#define XTAL_LOCALS 8u
+#define XTAL_XLAT_MAX (4u * 1024)
+#define XTAL_LOCALS   8u
 
 struct xtal_xlats {
 	struct xtal_xlat *last;  /* the one used last */
@@ -70,17 +73,26 @@ int xtal_xlats_init(struct xtal_xlats *x);
 /* Under the queue's lock, like all below. */
 void xtal_xlats_fini(struct xtal_xlats *x);
 
+/* [addr, addr+len), len not 0, lies in [lo, hi). Nothing does when lo equals hi. */
+static inline bool xtal_covers(uint64_t lo, uint64_t hi, uint64_t addr, uint64_t len)
+{
+	uint64_t offset = addr - lo, size = hi - lo;
+
+	return offset < size && len <= size - offset;
+}
+
 static inline bool xtal_xlat_covers(const struct xtal_xlat *t, const struct xtal_remote *r,
 				    uint64_t len)
 {
-	return r->addr >= t->lo && r->addr < t->hi && len <= t->hi - r->addr &&
-	       r->tid == t->tid && r->eid.lo == t->eid.lo && r->eid.hi == t->eid.hi &&
-	       r->token == t->token && r->token_valid == t->token_valid;
+	uint64_t differ = (r->eid.lo ^ t->eid.lo) | (r->eid.hi ^ t->eid.hi) | (r->tid ^ t->tid) |
+			  (r->token ^ t->token) | (uint64_t)(r->token_valid ^ t->token_valid);
+
+	/* One branch instead of five: they nearly always agree. */
+	return xtal_covers(t->lo, t->hi, r->addr, len) && !differ;
 }
 
 /* The cached translation or NULL. */
-struct xtal_xlat *xtal_xlat_lookup(struct xtal_xlats *x, const struct xtal_remote *r,
-				   uint64_t len);
+struct xtal_xlat *xtal_xlat_lookup(struct xtal_xlats *x, const struct xtal_remote *r, uint64_t len);
 static inline struct xtal_xlat *xtal_xlat_find(struct xtal_xlats *x, const struct xtal_remote *r,
 					       uint64_t len)
 {
@@ -104,7 +116,7 @@ static inline struct xtal_local *xtal_local_find(struct xtal_queue *q, struct xt
 {
 	struct xtal_local *l = &x->local[x->local_last];
 
-	if (xtal_likely(addr >= l->lo && addr < l->hi && len <= l->hi - addr &&
+	if (xtal_likely(xtal_covers(l->lo, l->hi, addr, len) &&
 			atomic_load_explicit(l->slot_word, memory_order_relaxed) == l->word))
 		return l;
 	return xtal_local_lookup(q, addr, len);

@@ -14,8 +14,8 @@ void xtal_os_each_env(const char *prefix,
 /* Parses an ini file (libinih): each(section, key, value, line). Errors: -ENOENT, -errno,
  * or the positive number of the first line that could not be parsed. */
 int xtal_os_read_ini(const char *path,
-		     void (*each)(const char *section, const char *key, const char *value,
-				  int line, void *arg),
+		     void (*each)(const char *section, const char *key, const char *value, int line,
+				  void *arg),
 		     void *arg);
 
 /* Writes one line to syslog under the tag; priority as in <syslog.h> 0..7. Never blocks for

@@ -20,6 +20,10 @@ enum xtal_os_run_state {
 };
 enum xtal_os_run_state xtal_os_process_state(int pid);
 
+/* Where the Yama security module restricts process_vm_*: permits it to every process of our
+ * user, as long as we run. Errors: -EINVAL (no Yama: nothing to permit). */
+int xtal_os_allow_cma(void);
+
 int xtal_os_pid(void);
 uint32_t xtal_os_uid(void);
 unsigned xtal_os_cpus(void); /* usable by this process (affinity), at least 1 */

@@ -4,6 +4,7 @@
 #include "os/thread.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -153,13 +155,38 @@ int xtal_os_event_create(int *fd)
 	return 0;
 }
 
-/* EAGAIN: the counter is full, so it is signalled already. */
+int xtal_os_event_adopt(int fd)
+{
+	struct stat st;
+	int flags;
+
+	/* Only anonymous inodes have no file type; none of those but an eventfd takes our
+	 * word, and none blocks. */
+	if (fstat(fd, &st) || (st.st_mode & S_IFMT))
+		return -EPROTO;
+	flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK))
+		return -EPROTO;
+	return 0;
+}
+
+/* Whether read (write) would not block. Who else holds the eventfd may have made it blocking. */
+static bool event_can(int fd, short what)
+{
+	struct pollfd p = { .fd = fd, .events = what };
+
+	return poll(&p, 1, 0) > 0 && (p.revents & what);
+}
+
+/* Not writable: the counter is full, so it is signalled already. */
 void xtal_os_event_signal(int fd)
 {
 	uint64_t one = 1;
 	ssize_t n;
 
 	do {
+		if (!event_can(fd, POLLOUT))
+			return;
 		n = write(fd, &one, sizeof(one));
 	} while (n < 0 && errno == EINTR);
 }
@@ -170,6 +197,8 @@ bool xtal_os_event_clear(int fd)
 	ssize_t n;
 
 	do {
+		if (!event_can(fd, POLLIN))
+			return false;
 		n = read(fd, &count, sizeof(count));
 	} while (n < 0 && errno == EINTR);
 	return n == (ssize_t)sizeof(count) && count > 0;

@@ -73,12 +73,12 @@ int64_t xtal_os_peer_read(int pid, const struct xtal_os_iov *local, unsigned nlo
 
 /* What backs an address range of this process. */
 struct xtal_os_backing {
-	uint64_t start, end;   /* of the mapping that holds the first byte */
-	bool shared;           /* MAP_SHARED of an object */
+	uint64_t start, end; /* of the mapping that holds the first byte */
+	bool shared;         /* MAP_SHARED of an object */
 	bool readable, writable;
-	uint64_t offset;       /* of start in the object */
+	uint64_t offset; /* of start in the object */
 	uint64_t dev_major, dev_minor, inode;
-	char path[256];        /* "" when anonymous; may end in " (deleted)" */
+	char path[256]; /* "" when anonymous; may end in " (deleted)" */
 };
 
 /*

@@ -96,6 +96,14 @@ static uint8_t *place(const struct xtal_reach *reach, uint64_t addr)
 	return reach->base + (addr - reach->lo);
 }
 
+static void no_prepare(struct xtal_shared_iov *iov, uint64_t addr, size_t len, bool tail)
+{
+	(void)iov;
+	(void)addr;
+	(void)len;
+	(void)tail;
+}
+
 static int direct_put_body(const struct xtal_reach *reach, struct xtal_shared_iov *iov,
 			   uint64_t addr, const void *src, size_t len)
 {
@@ -135,6 +143,7 @@ static int direct_atomic(const struct xtal_reach *reach, uint64_t addr, struct x
 }
 
 static const struct xtal_path_ops direct_ops = {
+	.prepare = no_prepare,
 	.put_body = direct_put_body,
 	.put_tail = direct_put_tail,
 	.put = direct_put,
@@ -189,6 +198,7 @@ static int guarded_atomic(const struct xtal_reach *reach, uint64_t addr, struct 
 }
 
 static const struct xtal_path_ops guarded_ops = {
+	.prepare = no_prepare,
 	.put_body = guarded_put_body,
 	.put_tail = guarded_put_tail,
 	.put = guarded_put,

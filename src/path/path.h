@@ -27,9 +27,9 @@ struct xtal_shared_iov;
 /* How one executor reaches a range, for one operation. */
 struct xtal_reach {
 	enum xtal_reach_kind kind;
-	uint8_t *base;  /* DIRECT, GUARDED: where lo is mapped here */
-	uint64_t lo;    /* owner's address that base stands for */
-	int pid;        /* CMA */
+	uint8_t *base; /* DIRECT, GUARDED: where lo is mapped here */
+	uint64_t lo;   /* owner's address that base stands for */
+	int pid;       /* CMA */
 };
 
 enum xtal_atomic_op {
@@ -42,12 +42,12 @@ struct xtal_atomic {
 	unsigned size;       /* 4, 8; CAS also 16 */
 	uint64_t operand[2]; /* addend, or new value */
 	uint64_t compare[2];
-	uint64_t old[2];     /* out */
+	uint64_t old[2]; /* out */
 };
 
 /*
  * Common to put and get: [addr, addr+len) lies in the granted range; the local memory is
- * ours to touch; iov belongs to this executor alone. Thread safe. They do not block, but for
+ * ours to touch; iov belongs to this executor alone and was prepared for the same range. Thread safe. They do not block, but for
  * page faults. Errors:
  *   -EFAULT  the local or the remote memory is not (all) there; a prefix may have moved
  *   -ESRCH   the owner's process is gone
@@ -55,6 +55,9 @@ struct xtal_atomic {
  *   -EPERM, -ENOSYS  the kernel refuses
  */
 struct xtal_path_ops {
+	/* Writes down what put or get (or, with tail, put_tail) of this range will touch, for the
+	 * owner to see. Before the announcement: the owner may then shorten it. */
+	void (*prepare)(struct xtal_shared_iov *iov, uint64_t addr, size_t len, bool tail);
 	/* Local bytes to the peer; all but the last word. */
 	int (*put_body)(const struct xtal_reach *reach, struct xtal_shared_iov *iov, uint64_t addr,
 			const void *src, size_t len);

@@ -14,9 +14,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define ALIGN 64u
-#define LINE 128 /* two cache lines: processors fetch them in pairs */
-#define MAGIC UINT64_C(0x474e49524c415458) /* "XTALRING" */
+#define ALIGN   64u
+#define LINE    128                          /* two cache lines: processors fetch them in pairs */
+#define MAGIC   UINT64_C(0x474e49524c415458) /* "XTALRING" */
 #define VERSION 1
 
 /* Frame states: SKIP and POSTED by the producer, then one compare-and-swap decides. */
@@ -37,10 +37,10 @@ struct frame {
 };
 
 struct xtal_ring_words {
-	alignas(LINE) _Atomic uint64_t tail; /* written by the producer */
-	alignas(LINE) _Atomic uint64_t head; /* written by the consumer */
+	alignas(LINE) _Atomic uint64_t tail;     /* written by the producer */
+	alignas(LINE) _Atomic uint64_t head;     /* written by the consumer */
 	alignas(LINE) _Atomic uint32_t sleeping; /* set by the consumer, cleared by either */
-	alignas(LINE) _Atomic uint32_t starved;	 /* set by the producer, cleared by either */
+	alignas(LINE) _Atomic uint32_t starved;  /* set by the producer, cleared by either */
 };
 
 struct shared {
@@ -152,8 +152,7 @@ static int refresh_head(struct xtal_ring_end *end)
 	struct xtal_ring_half *out = &end->out;
 	uint64_t head = atomic_load_explicit(&out->words->head, memory_order_seq_cst);
 
-	if (!counters_valid(head, out->position, end->capacity) ||
-	    head - out->peer > out->position - out->peer)
+	if (!counters_valid(head, out->position, end->capacity))
 		return -EPROTO;
 	out->peer = head;
 	return 0;
@@ -259,8 +258,7 @@ static int refresh_tail(struct xtal_ring_end *end)
 	struct xtal_ring_half *in = &end->in;
 	uint64_t tail = atomic_load_explicit(&in->words->tail, memory_order_seq_cst);
 
-	if (!counters_valid(in->position, tail, end->capacity) ||
-	    tail - in->shown > end->capacity)
+	if (!counters_valid(in->position, tail, end->capacity))
 		return -EPROTO;
 	in->peer = tail;
 	return 0;

@@ -21,8 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define XTAL_RING_HEADER 192 /* bytes of every frame's header: XTAL_MSG_HEADER */
-#define XTAL_RING_CAPACITY (256u * 1024) /* default, of each ring */
+#define XTAL_RING_HEADER       192           /* bytes of every frame's header: XTAL_MSG_HEADER */
+#define XTAL_RING_CAPACITY     (256u * 1024) /* default, of each ring */
 #define XTAL_RING_CAPACITY_MIN 1024u
 #define XTAL_RING_CAPACITY_MAX (1u << 30)
 
@@ -38,11 +38,11 @@ struct xtal_ring_half {
 	struct xtal_ring_words *words;
 	uint8_t *data;
 	uint64_t position; /* our own counter: tail of the sending, head of the receiving half */
-	uint64_t peer;	   /* newest checked value of the other's counter */
+	uint64_t peer;     /* newest checked value of the other's counter */
 	uint64_t pending;  /* size of the frame reserved or claimed; 0: none */
-	uint64_t skip;	   /* sending: bytes skipped in front of it */
+	uint64_t skip;     /* sending: bytes skipped in front of it */
 	uint64_t payload;  /* its payload length, as checked */
-	uint64_t shown;	   /* receiving: the counter as published to the producer */
+	uint64_t shown;    /* receiving: the counter as published to the producer */
 };
 
 struct xtal_ring_end {

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/status.h"
+
 void xtal_control_init(struct xtal_control *c, enum xtal_control_type type)
 {
 	memset(c, 0, sizeof(*c));
@@ -21,6 +23,11 @@ int xtal_control_check(struct xtal_control *c, size_t len, unsigned nfds)
 	if (!c->type || c->type >= XTAL_CONTROL_TYPES || c->fds != nfds)
 		return -EPROTO;
 	if (memchr(c->text, 0, sizeof(c->text)) == NULL)
+		return -EPROTO;
+	/* A refusal with status 0 would pass for success. */
+	if ((c->type == XTAL_CONTROL_REFUSE ||
+	     (c->type == XTAL_CONTROL_DENY && !(c->flags & XTAL_CONTROL_RETRY))) &&
+	    (c->status == XTAL_OK || c->status >= XTAL_STATUS_COUNT))
 		return -EPROTO;
 	return 0;
 }

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define XTAL_CONTROL_MAGIC 0x434c5458u
+#define XTAL_CONTROL_MAGIC   0x434c5458u
 #define XTAL_CONTROL_VERSION 1u
 
 enum xtal_control_type {
@@ -25,38 +25,38 @@ enum xtal_control_type {
 
 /* flags */
 enum {
-	XTAL_CONTROL_FENCED = 1,      /* HELLO: registered for global membarriers. WELCOME: can
+	XTAL_CONTROL_FENCED = 1,   /* HELLO: registered for global membarriers. WELCOME: can
 				       * run them */
-	XTAL_CONTROL_TOKEN = 2,       /* RESOLVE: token is valid */
-	XTAL_CONTROL_RETRY = 4,       /* DENY: the segment is moving, ask again */
-	XTAL_CONTROL_WRITABLE = 8,    /* GRANT: the fd may be mapped writable */
-	XTAL_CONTROL_SEALED = 16,     /* GRANT: the object cannot shrink */
-	XTAL_CONTROL_CMA = 32,        /* WELCOME: the owner permits cma */
-	XTAL_CONTROL_RING = 64,       /* WELCOME: the owner permits messages for data */
+	XTAL_CONTROL_TOKEN = 2,    /* RESOLVE: token is valid */
+	XTAL_CONTROL_RETRY = 4,    /* DENY: the segment is moving, ask again */
+	XTAL_CONTROL_WRITABLE = 8, /* GRANT: the fd may be mapped writable */
+	XTAL_CONTROL_SEALED = 16,  /* GRANT: the object cannot shrink */
+	XTAL_CONTROL_CMA = 32,     /* WELCOME: the owner permits cma */
+	XTAL_CONTROL_RING = 64,    /* WELCOME: the owner permits messages for data */
 };
 
 struct xtal_control {
 	uint32_t magic, version;
 	uint32_t type;
 	uint32_t flags;
-	uint32_t fds;          /* descriptors that come with it */
-	uint32_t status;       /* REFUSE, DENY: enum xtal_status */
-	uint64_t id;           /* RESOLVE: chosen; GRANT, DENY: echoed */
-	uint64_t incarnation;  /* HELLO: the wanted bits (1..15); WELCOME: all 64 */
-	uint32_t port;         /* HELLO: the wanted one */
-	uint32_t pipeline;     /* HELLO */
-	uint64_t addr, len;    /* RESOLVE; GRANT: the whole segment */
+	uint32_t fds;         /* descriptors that come with it */
+	uint32_t status;      /* REFUSE, DENY: enum xtal_status */
+	uint64_t id;          /* RESOLVE: chosen; GRANT, DENY: echoed */
+	uint64_t incarnation; /* HELLO: the wanted bits (1..15); WELCOME: all 64 */
+	uint32_t port;        /* HELLO: the wanted one */
+	uint32_t pipeline;    /* HELLO */
+	uint64_t addr, len;   /* RESOLVE; GRANT: the whole segment */
 	uint32_t token, rights;
-	uint32_t slot;         /* GRANT */
-	uint32_t ring_bytes;   /* WELCOME: capacity of each ring */
-	uint64_t word;         /* GRANT: the slot's word */
-	uint64_t object;       /* GRANT: number of the object, unique in the owner */
-	uint64_t offset;       /* GRANT: of the segment in the object */
+	uint32_t slot;                /* GRANT */
+	uint32_t ring_bytes;          /* WELCOME: capacity of each ring */
+	uint64_t word;                /* GRANT: the slot's word */
+	uint64_t object;              /* GRANT: number of the object, unique in the owner */
+	uint64_t offset;              /* GRANT: of the segment in the object */
 	uint64_t map_offset, map_len; /* GRANT: the part to map, page aligned */
-	uint64_t probe_addr;   /* WELCOME: a word of the owner for trying out cma */
-	uint64_t probe_value;  /* WELCOME: what it holds */
-	uint64_t clock;        /* WELCOME: the owner's clock, ns */
-	char text[160];        /* REFUSE, DENY, GRANT: why (not), terminated */
+	uint64_t probe_addr;          /* WELCOME: a word of the owner for trying out cma */
+	uint64_t probe_value;         /* WELCOME: what it holds */
+	uint64_t clock;               /* WELCOME: the owner's clock, ns */
+	char text[160];               /* REFUSE, DENY, GRANT: why (not), terminated */
 };
 
 void xtal_control_init(struct xtal_control *c, enum xtal_control_type type);

@@ -2,7 +2,6 @@
 /* Encoding, decoding and the rules that a single frame must keep. See message.h. */
 #include "wire/message.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -42,13 +41,13 @@ enum offset {
 
 #define RIGHTS (XTAL_MSG_RIGHT_READ | XTAL_MSG_RIGHT_WRITE | XTAL_MSG_RIGHT_ATOMIC)
 
-static void put16(uint8_t *p, uint16_t v)
+static inline void put16(uint8_t *p, uint16_t v)
 {
 	p[0] = (uint8_t)v;
 	p[1] = (uint8_t)(v >> 8);
 }
 
-static void put32(uint8_t *p, uint32_t v)
+static inline void put32(uint8_t *p, uint32_t v)
 {
 	p[0] = (uint8_t)v;
 	p[1] = (uint8_t)(v >> 8);
@@ -56,7 +55,7 @@ static void put32(uint8_t *p, uint32_t v)
 	p[3] = (uint8_t)(v >> 24);
 }
 
-static void put64(uint8_t *p, uint64_t v)
+static inline void put64(uint8_t *p, uint64_t v)
 {
 	p[0] = (uint8_t)v;
 	p[1] = (uint8_t)(v >> 8);
@@ -68,17 +67,17 @@ static void put64(uint8_t *p, uint64_t v)
 	p[7] = (uint8_t)(v >> 56);
 }
 
-static uint16_t get16(const uint8_t *p)
+static inline uint16_t get16(const uint8_t *p)
 {
 	return (uint16_t)(p[0] | p[1] << 8);
 }
 
-static uint32_t get32(const uint8_t *p)
+static inline uint32_t get32(const uint8_t *p)
 {
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-static uint64_t get64(const uint8_t *p)
+static inline uint64_t get64(const uint8_t *p)
 {
 	return (uint64_t)get32(p) | (uint64_t)get32(p + 4) << 32;
 }
@@ -161,7 +160,9 @@ static const char *check_no_atomic(const struct xtal_msg *m)
 
 static const char *check_no_compare(const struct xtal_msg *m)
 {
-	return (m->compare[0] | m->compare[1]) != 0 ? "compare value in a frame that has none" : NULL;
+	if ((m->compare[0] | m->compare[1]) != 0)
+		return "compare value in a frame that has none";
+	return NULL;
 }
 
 static const char *check_notify(const struct xtal_msg *m)
@@ -343,7 +344,6 @@ const char *xtal_msg_check(const struct xtal_msg *m)
 
 void xtal_msg_encode(const struct xtal_msg *m, uint8_t out[XTAL_MSG_HEADER])
 {
-	assert(xtal_msg_check(m) == NULL);
 	put32(out + AT_MAGIC, XTAL_MSG_MAGIC);
 	out[AT_VERSION] = XTAL_MSG_VERSION;
 	out[AT_TYPE] = (uint8_t)m->type;
@@ -398,43 +398,51 @@ static const char *check_frame(const uint8_t *in, size_t avail)
 	return NULL;
 }
 
-int xtal_msg_decode(const uint8_t *in, size_t avail, struct xtal_msg *out, const char **why)
+/* Reads all fields; what they mean is checked afterwards. */
+static void read_fields(const uint8_t *in, struct xtal_msg *m)
+{
+	m->type = (enum xtal_msg_type)in[AT_TYPE];
+	m->flags = get16(in + AT_FLAGS);
+	m->atomic = (enum xtal_msg_atomic)in[AT_ATOMIC];
+	m->operand_size = in[AT_OPERAND_SIZE];
+	m->status = (enum xtal_status)get32(in + AT_STATUS);
+	m->seq = get64(in + AT_SEQ);
+	m->ack = get64(in + AT_ACK);
+	m->id = get64(in + AT_ID);
+	m->incarnation = get64(in + AT_INCARNATION);
+	m->addr = get64(in + AT_ADDR);
+	m->total = get64(in + AT_TOTAL);
+	m->offset = get64(in + AT_OFFSET);
+	m->piece = get64(in + AT_PIECE);
+	m->payload = get64(in + AT_PAYLOAD);
+	m->token = get32(in + AT_TOKEN);
+	m->tid = get32(in + AT_TID);
+	m->key = get32(in + AT_KEY);
+	m->rights = get32(in + AT_RIGHTS);
+	m->operand[0] = get64(in + AT_OPERAND);
+	m->operand[1] = get64(in + AT_OPERAND + 8);
+	m->compare[0] = get64(in + AT_COMPARE);
+	m->compare[1] = get64(in + AT_COMPARE + 8);
+	m->notify.addr = get64(in + AT_NOTIFY_ADDR);
+	m->notify.data = get64(in + AT_NOTIFY_DATA);
+	m->notify.tid = get32(in + AT_NOTIFY_TID);
+	m->notify.token = get32(in + AT_NOTIFY_TOKEN);
+	m->expiry = get64(in + AT_EXPIRY);
+	m->stamp = get64(in + AT_STAMP);
+}
+
+/* *payload: what the carrier knows, or NULL. */
+static int decode(const uint8_t *in, size_t avail, const uint64_t *payload, struct xtal_msg *out,
+		  const char **why)
 {
 	const char *reason = check_frame(in, avail);
 	struct xtal_msg m;
 
 	if (!reason) {
-		m = (struct xtal_msg){
-			.type = (enum xtal_msg_type)in[AT_TYPE],
-			.flags = get16(in + AT_FLAGS),
-			.atomic = (enum xtal_msg_atomic)in[AT_ATOMIC],
-			.operand_size = in[AT_OPERAND_SIZE],
-			.status = (enum xtal_status)get32(in + AT_STATUS),
-			.seq = get64(in + AT_SEQ),
-			.ack = get64(in + AT_ACK),
-			.id = get64(in + AT_ID),
-			.incarnation = get64(in + AT_INCARNATION),
-			.addr = get64(in + AT_ADDR),
-			.total = get64(in + AT_TOTAL),
-			.offset = get64(in + AT_OFFSET),
-			.piece = get64(in + AT_PIECE),
-			.payload = get64(in + AT_PAYLOAD),
-			.token = get32(in + AT_TOKEN),
-			.tid = get32(in + AT_TID),
-			.key = get32(in + AT_KEY),
-			.rights = get32(in + AT_RIGHTS),
-			.operand = { get64(in + AT_OPERAND), get64(in + AT_OPERAND + 8) },
-			.compare = { get64(in + AT_COMPARE), get64(in + AT_COMPARE + 8) },
-			.notify = {
-				.addr = get64(in + AT_NOTIFY_ADDR),
-				.data = get64(in + AT_NOTIFY_DATA),
-				.tid = get32(in + AT_NOTIFY_TID),
-				.token = get32(in + AT_NOTIFY_TOKEN),
-			},
-			.expiry = get64(in + AT_EXPIRY),
-			.stamp = get64(in + AT_STAMP),
-		};
+		read_fields(in, &m);
 		reason = xtal_msg_check(&m);
+		if (!reason && payload && m.payload != *payload)
+			reason = "payload length is not the carrier's";
 	}
 	if (reason) {
 		if (why)
@@ -445,19 +453,13 @@ int xtal_msg_decode(const uint8_t *in, size_t avail, struct xtal_msg *out, const
 	return 0;
 }
 
+int xtal_msg_decode(const uint8_t *in, size_t avail, struct xtal_msg *out, const char **why)
+{
+	return decode(in, avail, NULL, out, why);
+}
+
 int xtal_msg_decode_frame(const uint8_t *in, uint64_t payload, struct xtal_msg *out,
 			  const char **why)
 {
-	struct xtal_msg m;
-	int err = xtal_msg_decode(in, XTAL_MSG_HEADER, &m, why);
-
-	if (err)
-		return err;
-	if (m.payload != payload) {
-		if (why)
-			*why = "payload length is not the carrier's";
-		return -EPROTO;
-	}
-	*out = m;
-	return 0;
+	return decode(in, XTAL_MSG_HEADER, &payload, out, why);
 }

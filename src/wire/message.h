@@ -20,10 +20,10 @@
 
 #include "base/status.h"
 
-#define XTAL_MSG_MAGIC 0x4d4c5458u /* the bytes "XTLM"; "MLTX" is the other byte order */
+#define XTAL_MSG_MAGIC   0x4d4c5458u /* the bytes "XTLM"; "MLTX" is the other byte order */
 #define XTAL_MSG_VERSION 1
-#define XTAL_MSG_HEADER 192
-#define XTAL_MSG_PIECE 65536 /* most bytes of payload in one frame */
+#define XTAL_MSG_HEADER  192
+#define XTAL_MSG_PIECE   65536 /* most bytes of payload in one frame */
 
 enum xtal_msg_type {
 	/* 0x01..0x0f: one-sided requests */
@@ -51,10 +51,10 @@ enum xtal_msg_atomic {
 };
 
 enum xtal_msg_flag {
-	XTAL_MSG_TOKEN = 0x0001,	/* token is valid */
-	XTAL_MSG_NOTIFY = 0x0002,	/* WRITE: notify is valid */
+	XTAL_MSG_TOKEN = 0x0001,        /* token is valid */
+	XTAL_MSG_NOTIFY = 0x0002,       /* WRITE: notify is valid */
 	XTAL_MSG_NOTIFY_TOKEN = 0x0004, /* notify.token is valid */
-	XTAL_MSG_LAST = 0x0008,		/* RESPONSE: the operation's final one */
+	XTAL_MSG_LAST = 0x0008,         /* RESPONSE: the operation's final one */
 };
 
 enum xtal_msg_right { /* asked by the initiator; the target derives what it checks from type */
@@ -74,33 +74,33 @@ struct xtal_msg_notify {
 /* The decoded form. Fields that a type does not use are 0, and are checked to be. */
 struct xtal_msg {
 	enum xtal_msg_type type;
-	uint16_t flags;		     /* of enum xtal_msg_flag */
+	uint16_t flags;              /* of enum xtal_msg_flag */
 	enum xtal_msg_atomic atomic; /* ATOMIC; echoed in a good RESPONSE */
-	uint8_t operand_size;	     /* ATOMIC: 1, 2, 4, 8, 16; echoed in a good RESPONSE */
+	uint8_t operand_size;        /* ATOMIC: 1, 2, 4, 8, 16; echoed in a good RESPONSE */
 	enum xtal_status status;     /* RESPONSE */
-	uint64_t seq;		     /* numbers the sender's frames of this link, consecutively */
-	uint64_t ack;	       /* request, PING: last RESPONSE received. RESPONSE: the request frame
+	uint64_t seq;                /* numbers the sender's frames of this link, consecutively */
+	uint64_t ack;         /* request, PING: last RESPONSE received. RESPONSE: the request frame
 				* it answers. PONG: the last request frame consumed */
-	uint64_t id;	       /* chosen by the initiator, echoed */
-	uint64_t incarnation;  /* requests: of the target's context, as the initiator knows it */
-	uint64_t addr;	       /* of the whole operation */
-	uint64_t total;	       /* length of the whole operation; RESPONSE: echoed */
-	uint64_t offset;       /* where this piece begins within the operation */
-	uint64_t piece;	       /* length of this piece */
-	uint64_t payload;      /* bytes that follow the header: piece or 0 */
-	uint32_t token;	       /* of the target segment */
-	uint32_t tid;	       /* the target context's id in the API's form */
-	uint32_t key;	       /* the segment's index (token_id, rkey); 0: found by address */
-	uint32_t rights;       /* of enum xtal_msg_right */
-	uint64_t operand[2];   /* ATOMIC: low word first, no bits beyond operand_size; RESPONSE
+	uint64_t id;          /* chosen by the initiator, echoed */
+	uint64_t incarnation; /* requests: of the target's context, as the initiator knows it */
+	uint64_t addr;        /* of the whole operation */
+	uint64_t total;       /* length of the whole operation; RESPONSE: echoed */
+	uint64_t offset;      /* where this piece begins within the operation */
+	uint64_t piece;       /* length of this piece */
+	uint64_t payload;     /* bytes that follow the header: piece or 0 */
+	uint32_t token;       /* of the target segment */
+	uint32_t tid;         /* the target context's id in the API's form */
+	uint32_t key;         /* the segment's index (token_id, rkey); 0: found by address */
+	uint32_t rights;      /* of enum xtal_msg_right */
+	uint64_t operand[2];  /* ATOMIC: low word first, no bits beyond operand_size; RESPONSE
 				* to it: the old value */
-	uint64_t compare[2];   /* CAS */
+	uint64_t compare[2];  /* CAS */
 	struct xtal_msg_notify notify;
 	uint64_t expiry; /* requests: not to be executed after this, target's clock; 0: no limit */
-	uint64_t stamp;	 /* sender's clock, ns */
+	uint64_t stamp;  /* sender's clock, ns */
 };
 
-/* Writes the header of m. Assumes that m is valid (debug builds assert that it decodes). */
+/* Writes the header of m. Assumes that m is valid (xtal_msg_check()). */
 void xtal_msg_encode(const struct xtal_msg *m, uint8_t out[XTAL_MSG_HEADER]);
 
 /*

@@ -86,13 +86,13 @@ static void narrow(uint64_t v[2], unsigned size)
 		v[0] &= (UINT64_C(1) << (8 * size)) - 1;
 }
 
-static struct xtal_msg make_frame(const struct xtal_requester *r,
-				  const struct xtal_requester_slot *s, uint64_t now)
+static void make_frame(const struct xtal_requester *r, const struct xtal_requester_slot *s,
+		       uint64_t now, struct xtal_msg *out)
 {
 	const struct xtal_request *q = &s->request;
 	uint64_t piece = next_piece(r, s);
 
-	return (struct xtal_msg){
+	*out = (struct xtal_msg){
 		.type = q->type,
 		.flags = q->flags,
 		.atomic = q->atomic,
@@ -120,24 +120,28 @@ static struct xtal_msg make_frame(const struct xtal_requester *r,
 
 int xtal_requester_submit(struct xtal_requester *r, const struct xtal_request *request)
 {
-	struct xtal_requester_slot slot = { .request = *request, .state = XTAL_SLOT_OPEN };
+	struct xtal_requester_slot *s = slot_at(r, r->tail);
 	struct xtal_msg first;
 
 	if (r->closed)
 		return -EPIPE;
 	if (!xtal_requester_can_submit(r))
 		return -EAGAIN;
-	if (request->type == XTAL_MSG_ATOMIC) {
-		slot.request.len = request->operand_size;
-		narrow(slot.request.operand, request->operand_size);
-		narrow(slot.request.compare, request->operand_size);
-	} else if (request->type != XTAL_MSG_WRITE && request->type != XTAL_MSG_READ) {
+	if (request->type == XTAL_MSG_RESPONSE || request->type == XTAL_MSG_PING ||
+	    request->type == XTAL_MSG_PONG)
 		return -EINVAL;
+	s->request = *request;
+	if (request->type == XTAL_MSG_ATOMIC) {
+		s->request.len = request->operand_size;
+		narrow(s->request.operand, request->operand_size);
+		narrow(s->request.compare, request->operand_size);
 	}
-	first = make_frame(r, &slot, 0);
+	s->frames = s->framed = s->received = 0;
+	s->all_framed = false;
+	make_frame(r, s, 0, &first);
 	if (xtal_msg_check(&first))
 		return -EINVAL;
-	*slot_at(r, r->tail) = slot;
+	s->state = XTAL_SLOT_OPEN;
 	r->tail++;
 	return 0;
 }
@@ -163,7 +167,7 @@ bool xtal_requester_next_frame(const struct xtal_requester *r, uint64_t now,
 
 	if (!s || r->closed)
 		return false;
-	out->msg = make_frame(r, s, now);
+	make_frame(r, s, now, &out->msg);
 	out->cookie = s->request.cookie;
 	out->local_offset = s->framed;
 	out->last = s->framed + out->msg.piece == s->request.len;
@@ -237,8 +241,8 @@ static struct xtal_requester_slot *slot_answered(const struct xtal_requester *r,
 	return NULL;
 }
 
-static const char *check_answer(const struct xtal_requester *r,
-				const struct xtal_requester_slot *s, const struct xtal_msg *m)
+static const char *check_answer(const struct xtal_requester *r, const struct xtal_requester_slot *s,
+				const struct xtal_msg *m)
 {
 	const struct xtal_request *q = &s->request;
 	uint64_t frame = m->ack - s->first_seq;
@@ -257,9 +261,9 @@ static const char *check_answer(const struct xtal_requester *r,
 	if (q->type != XTAL_MSG_READ) {
 		if (m->payload != 0)
 			return "response with data nobody asked for";
-		return s->all_framed && frame + 1 == s->frames ?
-			       NULL :
-			       "success before the operation was sent";
+		return s->all_framed && frame + 1 == s->frames
+			       ? NULL
+			       : "success before the operation was sent";
 	}
 	want = q->len - s->received;
 	if (want > r->config.piece)
@@ -277,6 +281,10 @@ static int receive_response(struct xtal_requester *r, const struct xtal_msg *m, 
 
 	if (m->seq != r->response_seq) {
 		*why = "response is out of order";
+		return -EPROTO;
+	}
+	if (xtal_seq_after(m->ack, r->seq - 1)) {
+		*why = "response to a frame that was never sent";
 		return -EPROTO;
 	}
 	s = slot_answered(r, m, &index, why);

@@ -22,22 +22,22 @@
 #define XTAL_NO_DEADLINE UINT64_MAX
 
 struct xtal_request {
-	uint64_t cookie;	     /* the message id; unique among the open ones of this link */
+	uint64_t cookie;             /* the message id; unique among the open ones of this link */
 	enum xtal_msg_type type;     /* WRITE, READ or ATOMIC */
 	enum xtal_msg_atomic atomic; /* ATOMIC */
-	uint8_t operand_size;	     /* ATOMIC; len is then taken from it */
-	uint16_t flags;		     /* TOKEN, NOTIFY, NOTIFY_TOKEN */
-	uint64_t addr, len;	     /* at the target */
+	uint8_t operand_size;        /* ATOMIC; len is then taken from it */
+	uint16_t flags;              /* TOKEN, NOTIFY, NOTIFY_TOKEN */
+	uint64_t addr, len;          /* at the target */
 	uint32_t token, tid, key, rights;
 	uint64_t operand[2], compare[2];
 	struct xtal_msg_notify notify;
 	uint64_t deadline; /* own clock, or XTAL_NO_DEADLINE */
-	uint64_t limit;	   /* progress of the link moves the deadline to this much later; 0: fixed */
+	uint64_t limit;    /* progress of the link moves the deadline to this much later; 0: no */
 };
 
 enum xtal_slot_state {
 	XTAL_SLOT_FREE = 0,
-	XTAL_SLOT_OPEN,	   /* accepted; frames may be on their way */
+	XTAL_SLOT_OPEN,    /* accepted; frames may be on their way */
 	XTAL_SLOT_GIVEN_UP /* has ended for the caller; an answer may still come and is dropped */
 };
 
@@ -54,7 +54,7 @@ struct xtal_requester_slot {
 struct xtal_requester_config {
 	struct xtal_requester_slot *slots; /* caller's storage, outlives the machine */
 	uint32_t window;      /* number of slots = credit granted by the target; power of two */
-	uint64_t piece;	      /* most payload per frame, 1..XTAL_MSG_PIECE (the carrier's room) */
+	uint64_t piece;       /* most payload per frame, 1..XTAL_MSG_PIECE (the carrier's room) */
 	uint64_t incarnation; /* of the target's context */
 	uint64_t first_seq;   /* number of the first frame of either direction */
 	uint64_t margin;      /* ns by which a lease ends before the deadline */
@@ -65,9 +65,9 @@ struct xtal_requester_config {
 struct xtal_requester {
 	struct xtal_requester_config config;
 	uint64_t head, next, tail; /* slots: oldest open, first not all framed, first free */
-	uint64_t seq;		   /* next request frame's number */
-	uint64_t response_seq;	   /* next RESPONSE's number */
-	uint64_t acked;		   /* the newest request frame known to be consumed */
+	uint64_t seq;              /* next request frame's number */
+	uint64_t response_seq;     /* next RESPONSE's number */
+	uint64_t acked;            /* the newest request frame known to be consumed */
 	uint64_t progress_at;
 	bool closed;
 };
@@ -82,11 +82,11 @@ struct xtal_requester_frame {
 
 struct xtal_requester_effect {
 	uint64_t cookie;
-	uint64_t offset, len;	 /* the payload goes to [offset, offset+len) of the local data */
-	uint64_t old[2];	 /* ATOMIC that succeeded */
+	uint64_t offset, len;    /* the payload goes to [offset, offset+len) of the local data */
+	uint64_t old[2];         /* ATOMIC that succeeded */
 	enum xtal_status status; /* when finished */
-	bool finished;		 /* the operation has ended */
-	bool ignored;		 /* late answer, PONG: drop the payload, nothing has happened */
+	bool finished;           /* the operation has ended */
+	bool ignored;            /* late answer, PONG: drop the payload, nothing has happened */
 };
 
 struct xtal_requester_expired {

@@ -61,17 +61,18 @@ static const char *enter(struct xtal_responder *r, const struct xtal_msg *m)
 	} else if (m->offset != r->open_next) {
 		return "piece does not follow the one before";
 	}
-	r->open = *m;
 	r->open_next = m->offset + m->piece;
 	r->is_open = r->open_next < m->total;
+	if (r->is_open && (m->offset == 0 || jumped))
+		r->open = *m;
 	r->seq = m->seq + 1;
 	return NULL;
 }
 
-static struct xtal_msg make_reply(struct xtal_responder *r, uint64_t seq, uint64_t id,
-				  uint64_t total, uint64_t now)
+static void make_reply(struct xtal_responder *r, uint64_t seq, uint64_t id, uint64_t total,
+		       uint64_t now, struct xtal_msg *reply)
 {
-	return (struct xtal_msg){
+	*reply = (struct xtal_msg){
 		.type = XTAL_MSG_RESPONSE,
 		.seq = r->reply_seq++,
 		.ack = seq,
@@ -99,16 +100,14 @@ static void remember(struct xtal_responder *r, const struct xtal_msg *reply)
 	};
 }
 
-static struct xtal_msg make_failure(struct xtal_responder *r, uint64_t seq, uint64_t id,
-				    uint64_t total, enum xtal_status status, uint64_t now)
+static void make_failure(struct xtal_responder *r, const struct xtal_responder_effect *e,
+			 enum xtal_status status, uint64_t now, struct xtal_msg *reply)
 {
-	struct xtal_msg reply = make_reply(r, seq, id, total, now);
-
-	reply.flags = XTAL_MSG_LAST;
-	reply.status = status;
+	make_reply(r, e->seq, e->id, e->total, now, reply);
+	reply->flags = XTAL_MSG_LAST;
+	reply->status = status;
 	r->is_ended = true;
-	remember(r, &reply);
-	return reply;
+	remember(r, reply);
 }
 
 static void drop(struct xtal_responder *r, const char *why, struct xtal_responder_effect *out)
@@ -138,38 +137,40 @@ static enum xtal_responder_kind kind_of(enum xtal_msg_type type)
 static void feed_request(struct xtal_responder *r, const struct xtal_msg *m, uint64_t now,
 			 struct xtal_responder_effect *out)
 {
-	*out = (struct xtal_responder_effect){
-		.kind = kind_of(m->type),
-		.seq = m->seq,
-		.id = m->id,
-		.addr = m->addr,
-		.total = m->total,
-		.offset = m->offset,
-		.len = m->piece,
-		.first = m->offset == 0,
-		.last = m->offset + m->piece == m->total,
-		.token_valid = m->flags & XTAL_MSG_TOKEN,
-		.token = m->token,
-		.tid = m->tid,
-		.key = m->key,
-		.notify_valid = m->flags & XTAL_MSG_NOTIFY,
-		.notify_token_valid = m->flags & XTAL_MSG_NOTIFY_TOKEN,
-		.notify = m->notify,
-		.atomic = m->atomic,
-		.operand_size = m->operand_size,
-		.operand = { m->operand[0], m->operand[1] },
-		.compare = { m->compare[0], m->compare[1] },
-	};
+	/* field by field, because most effects leave the reply alone */
+	out->kind = kind_of(m->type);
+	out->seq = m->seq;
+	out->id = m->id;
+	out->addr = m->addr;
+	out->total = m->total;
+	out->offset = m->offset;
+	out->len = m->piece;
+	out->first = m->offset == 0;
+	out->last = m->offset + m->piece == m->total;
+	out->token_valid = m->flags & XTAL_MSG_TOKEN;
+	out->token = m->token;
+	out->tid = m->tid;
+	out->key = m->key;
+	out->notify_valid = m->flags & XTAL_MSG_NOTIFY;
+	out->notify_token_valid = m->flags & XTAL_MSG_NOTIFY_TOKEN;
+	out->notify = m->notify;
+	out->atomic = m->atomic;
+	out->operand_size = m->operand_size;
+	out->operand[0] = m->operand[0];
+	out->operand[1] = m->operand[1];
+	out->compare[0] = m->compare[0];
+	out->compare[1] = m->compare[1];
+	out->why = NULL;
 	if (r->is_ended) {
 		out->kind = XTAL_RESPONDER_NONE;
 	} else if (m->incarnation != r->config.incarnation) {
 		out->kind = XTAL_RESPONDER_REPLY;
 		out->why = "request for another incarnation of this context";
-		out->reply = make_failure(r, m->seq, m->id, m->total, XTAL_REMOTE_ACCESS, now);
+		make_failure(r, out, XTAL_REMOTE_ACCESS, now, &out->reply);
 	} else if (m->expiry != 0 && now > m->expiry) {
 		out->kind = XTAL_RESPONDER_REPLY;
 		out->why = "request has expired";
-		out->reply = make_failure(r, m->seq, m->id, m->total, XTAL_UNREACHABLE, now);
+		make_failure(r, out, XTAL_UNREACHABLE, now, &out->reply);
 	} else {
 		r->waiting = true;
 	}
@@ -225,12 +226,12 @@ bool xtal_responder_result(struct xtal_responder *r, const struct xtal_responder
 	if (!xtal_msg_status_allowed(status))
 		status = XTAL_REMOTE_OPERATION;
 	if (status != XTAL_OK) {
-		*reply = make_failure(r, e->seq, e->id, e->total, status, now);
+		make_failure(r, e, status, now, reply);
 		return true;
 	}
 	if (e->kind == XTAL_RESPONDER_WRITE && !e->last)
 		return false;
-	*reply = make_reply(r, e->seq, e->id, e->total, now);
+	make_reply(r, e->seq, e->id, e->total, now, reply);
 	if (e->last)
 		reply->flags = XTAL_MSG_LAST;
 	if (e->kind == XTAL_RESPONDER_READ) {
@@ -258,7 +259,7 @@ int xtal_responder_replay(struct xtal_responder *r, uint64_t seq, uint64_t now,
 
 		if (!c->valid || c->seq != seq)
 			continue;
-		*reply = make_reply(r, c->seq, c->id, c->total, now);
+		make_reply(r, c->seq, c->id, c->total, now, reply);
 		reply->flags = XTAL_MSG_LAST;
 		reply->status = c->status;
 		reply->atomic = c->atomic;

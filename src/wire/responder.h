@@ -24,12 +24,12 @@
 #include "wire/message.h"
 
 enum xtal_responder_kind {
-	XTAL_RESPONDER_NONE,	/* nothing to do; drop the payload */
-	XTAL_RESPONDER_WRITE,	/* copy the payload to addr+offset; on last: then the notify word */
-	XTAL_RESPONDER_READ,	/* addr+offset .. +len goes into the reply's payload */
-	XTAL_RESPONDER_ATOMIC,	/* atomic on operand_size bytes at addr */
-	XTAL_RESPONDER_REPLY,	/* send reply; drop the payload */
-	XTAL_RESPONDER_DROP,	/* the peer lies: drop the link, why tells in words */
+	XTAL_RESPONDER_NONE,   /* nothing to do; drop the payload */
+	XTAL_RESPONDER_WRITE,  /* copy the payload to addr+offset; on last: then the notify word */
+	XTAL_RESPONDER_READ,   /* addr+offset .. +len goes into the reply's payload */
+	XTAL_RESPONDER_ATOMIC, /* atomic on operand_size bytes at addr */
+	XTAL_RESPONDER_REPLY,  /* send reply; drop the payload */
+	XTAL_RESPONDER_DROP,   /* the peer lies: drop the link, why tells in words */
 };
 
 struct xtal_responder_effect {
@@ -45,8 +45,8 @@ struct xtal_responder_effect {
 	enum xtal_msg_atomic atomic;
 	uint8_t operand_size;
 	uint64_t operand[2], compare[2];
-	struct xtal_msg reply;
-	const char *why;
+	struct xtal_msg reply; /* valid for REPLY */
+	const char *why;       /* of a DROP or a refusal, else NULL */
 };
 
 /* The outcome of an executed WRITE or ATOMIC, or of a failed READ, for replay. */
@@ -63,22 +63,22 @@ struct xtal_responder_result {
 struct xtal_responder_config {
 	struct xtal_responder_result *cache; /* caller's storage, outlives the machine */
 	uint32_t cache_size;  /* >= the window granted to the initiator; power of two; 0: none */
-	uint64_t piece;	      /* most bytes per frame, 1..XTAL_MSG_PIECE (the carrier's room) */
+	uint64_t piece;       /* most bytes per frame, 1..XTAL_MSG_PIECE (the carrier's room) */
 	uint64_t incarnation; /* of this context; another one is answered with REMOTE_ACCESS */
 	uint64_t first_seq;   /* number of the first frame of either direction */
-	bool gaps;	      /* numbers may be missing: the carrier lets frames be cancelled */
+	bool gaps;            /* numbers may be missing: the carrier lets frames be cancelled */
 };
 
 struct xtal_responder {
 	struct xtal_responder_config config;
-	uint64_t seq;	    /* next request frame's number */
-	uint64_t reply_seq; /* next RESPONSE's number */
-	uint64_t cached;    /* results put into the cache so far */
-	struct xtal_msg open; /* the operation of the newest frame */
-	uint64_t open_next; /* where its next piece begins */
-	bool is_open;	    /* pieces are still to come */
-	bool is_ended;	    /* ... but it was answered, or given up: ignore them */
-	bool waiting;	    /* an EXECUTE effect has no result yet */
+	uint64_t seq;         /* next request frame's number */
+	uint64_t reply_seq;   /* next RESPONSE's number */
+	uint64_t cached;      /* results put into the cache so far */
+	struct xtal_msg open; /* while is_open: the first frame seen of the operation */
+	uint64_t open_next;   /* where its next piece begins */
+	bool is_open;         /* pieces are still to come */
+	bool is_ended;        /* ... but it was answered, or given up: ignore them */
+	bool waiting;         /* an EXECUTE effect has no result yet */
 	bool dropped;
 };
 

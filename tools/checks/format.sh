@@ -21,7 +21,7 @@ for folder in include src test examples bench; do
 done
 files=()
 if [ ${#folders[@]} -gt 0 ]; then
-	mapfile -d '' files < <(find "${folders[@]}" -name '*.[ch]' -print0 | sort -z)
+	mapfile -d '' files < <(find "${folders[@]}" -path test/model -prune -o -name "*.[ch]" -print0 | sort -z)
 fi
 if [ ${#files[@]} -eq 0 ]; then
 	echo "format: ok, 0 files"

@@ -4,7 +4,8 @@
 
   sizes.py ROOT
 
-Hard: .c files 900 lines, internal headers 150, project headers reached by one .c of src 15.
+Hard: .c files 900 lines, internal headers 150, headers outside src/base that one .c of src
+reaches 30 (src/base is vocabulary; why 30 and not fewer: doc/rationale.md).
 Only reported: .c files over 500 lines, functions over 60.
 """
 import re
@@ -13,7 +14,7 @@ import sys
 
 from tree import Report, files, read
 
-SOURCE_HARD, SOURCE_SOFT, HEADER_HARD, REACH_HARD, FUNCTION_SOFT = 900, 500, 150, 15, 60
+SOURCE_HARD, SOURCE_SOFT, HEADER_HARD, REACH_HARD, FUNCTION_SOFT = 900, 500, 150, 30, 60
 
 
 def reach(root, path):
@@ -24,7 +25,7 @@ def reach(root, path):
     if result.returncode:
         return None
     words = result.stdout.replace("\\\n", " ").split()
-    return [word for word in words[1:] if word.endswith(".h")]
+    return [word for word in words[1:] if word.endswith(".h") and not word.startswith("src/base/")]
 
 
 def long_functions(text):

@@ -35,6 +35,7 @@ class Report:
         self.check = check
         self.complaints = []
         self.excused = {}
+        self.used = set()
         path = os.path.join(root, "tools/checks/exceptions.txt")
         if not os.path.exists(path):
             return
@@ -49,7 +50,6 @@ class Report:
 
     def add(self, file, line, what, text):
         """A complaint about file:line; `what` is the word an exception names."""
-        self.used = getattr(self, "used", set())
         if (file, what) in self.excused:
             self.used.add((file, what))
         else:
@@ -58,7 +58,7 @@ class Report:
     def finish(self, summary):
         """Prints and returns the exit status."""
         for key, number in self.excused.items():
-            if key not in getattr(self, "used", set()):
+            if key not in self.used:
                 self.complaints.append("exceptions.txt:%d: excuses nothing: %s %s"
                                        % (number, key[0], key[1]))
         for complaint in self.complaints:

@@ -11,6 +11,8 @@ for build in ${XTAL_SOAK_BUILDS:-soak soak-asan}; do
 	echo "== $build"
 	cmake --preset "$build" >/dev/null
 	cmake --build --preset "$build"
-	ctest --test-dir "build/$build" -L soak --output-on-failure --no-tests=error || status=1
+	none=ignore
+	[ "$build" = soak-asan ] || none=error
+	ctest --test-dir "build/$build" -L soak --output-on-failure --no-tests=$none || status=1
 done
 exit $status

@@ -117,13 +117,21 @@ function(xtal_command)
 			      Threads::Threads m)
 endfunction()
 
-# One program per file of a folder (examples, bench), linked with the libraries.
+# One program per file of a folder (examples, bench), linked with the libraries, and with
+# lib.c of the folder when there is one.
 function(xtal_programs folder)
 	xtal_glob(sources ${folder}/*.c)
 	if(NOT sources OR NOT TARGET cdma)
 		return()
 	endif()
 	find_package(Threads REQUIRED)
+	set(lib)
+	if(EXISTS ${CMAKE_SOURCE_DIR}/${folder}/lib.c)
+		list(REMOVE_ITEM sources ${CMAKE_SOURCE_DIR}/${folder}/lib.c)
+		add_library(${folder}_lib STATIC ${folder}/lib.c)
+		target_link_libraries(${folder}_lib PUBLIC cdma xtal)
+		set(lib ${folder}_lib)
+	endif()
 	foreach(source ${sources})
 		get_filename_component(name ${source} NAME_WE)
 		set(target ${folder}_${name})
@@ -131,7 +139,7 @@ function(xtal_programs folder)
 		set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name}
 			INSTALL_RPATH "$ORIGIN/../lib"
 			RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder})
-		target_link_libraries(${target} PRIVATE cdma xtal xtal_base Threads::Threads
+		target_link_libraries(${target} PRIVATE ${lib} cdma xtal xtal_base Threads::Threads
 				      ${CMAKE_DL_LIBS} m)
 	endforeach()
 endfunction()

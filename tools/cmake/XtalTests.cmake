@@ -13,6 +13,9 @@
 # timeout in seconds (default 60, system 300); label adds one (soak: `make soak` runs it with
 # XTAL_SOAK=1); serial: not beside other tests (system tests always); plain: only in the
 # plain build. Exit status 77 means skipped: print "SKIP: reason".
+#
+# Contract tests run once per path, as contract.<file>.<path> with XTAL_TEST_PATH set;
+# paths=self,map in the line restricts them.
 set(XTAL_FOLDERS_INSIDE unit sim fuzz)
 set(XTAL_FOLDERS_OUTSIDE contract system)
 
@@ -78,6 +81,19 @@ function(xtal_test_elsewhere out source)
 	endif()
 endfunction()
 
+# One test per path that the source names (all by default).
+function(xtal_test_per_path name target label timeout source)
+	set(paths self map cma ring)
+	file(STRINGS ${source} words REGEX "ctest: ")
+	if(words MATCHES "ctest:.* paths=([a-z,]+)")
+		string(REPLACE "," ";" paths "${CMAKE_MATCH_1}")
+	endif()
+	foreach(path ${paths})
+		add_test(NAME ${name}.${path} COMMAND ${target} ${path})
+		xtal_test_properties(${name}.${path} ${label} ${timeout} ${source})
+	endforeach()
+endfunction()
+
 function(xtal_test_programs folder timeout)
 	xtal_glob(sources test/${folder}/*.c)
 	foreach(source ${sources})
@@ -96,8 +112,12 @@ function(xtal_test_programs folder timeout)
 					   ${CMAKE_SOURCE_DIR}/test/lib)
 		target_link_libraries(${target} PRIVATE ${ARGN} PkgConfig::CMOCKA
 				      Threads::Threads ${CMAKE_DL_LIBS} m)
-		add_test(NAME ${folder}.${file} COMMAND ${target})
-		xtal_test_properties(${folder}.${file} ${folder} ${timeout} ${source})
+		if(folder STREQUAL "contract")
+			xtal_test_per_path(${folder}.${file} ${target} ${folder} ${timeout} ${source})
+		else()
+			add_test(NAME ${folder}.${file} COMMAND ${target})
+			xtal_test_properties(${folder}.${file} ${folder} ${timeout} ${source})
+		endif()
 	endforeach()
 endfunction()
 
@@ -146,8 +166,10 @@ function(xtal_tests)
 	xtal_glob(helpers test/lib/*.c)
 	if(helpers)
 		add_library(xtal_test_lib STATIC ${helpers})
-		target_include_directories(xtal_test_lib PRIVATE ${CMAKE_SOURCE_DIR}/test)
-		target_link_libraries(xtal_test_lib PRIVATE xtal_headers PkgConfig::CMOCKA)
+		target_include_directories(xtal_test_lib PRIVATE ${CMAKE_SOURCE_DIR}/test
+					   ${CMAKE_SOURCE_DIR}/src)
+		target_link_libraries(xtal_test_lib PRIVATE xtal_headers PkgConfig::CMOCKA
+				      Threads::Threads)
 		set(lib xtal_test_lib)
 	endif()
 	foreach(folder ${XTAL_FOLDERS_INSIDE})

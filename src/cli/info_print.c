@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* `xtal info` for people and, with --json, for programs. */
+#include "cli/info.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "cli/cli.h"
+
+/* Capabilities by their name in struct cdma_device_cap, and in words. */
+static unsigned capabilities(const struct cdma_device_cap *cap, const char *name[16],
+			     const char *words[16], uint64_t value[16])
+{
+	unsigned n = 0;
+
+#define CAP(field, text) (name[n] = #field, words[n] = (text), value[n] = cap->field, n++)
+	CAP(max_jfs, "queues per context");
+	CAP(max_jfs_depth, "operations per queue");
+	CAP(max_jfc, "completion queues per context");
+	CAP(max_jfc_depth, "completions per queue");
+	CAP(max_msg_size, "bytes per operation");
+	CAP(max_atomic_size, "bytes per atomic");
+	CAP(max_jfs_inline_len, "bytes inline");
+	CAP(max_jfs_sge, "local pieces per operation");
+	CAP(max_jfs_rsge, "remote pieces per operation");
+	CAP(max_eid_cnt, "addresses");
+	CAP(ceq_cnt, "event queues");
+	CAP(trans_mode, "transport modes (bits)");
+	CAP(page_size_cap, "page sizes (bits)");
+#undef CAP
+	return n;
+}
+
+static void print_device(const struct dma_device *dev)
+{
+	const char *name[16], *words[16];
+	uint64_t value[16];
+	char eid[16];
+	unsigned n = capabilities(&dev->attr.dev_cap, name, words, value);
+
+	printf("  %-8s EID %s (0x%08x)\n", dev->name,
+	       info_eid_text(dev->attr.eid, eid, sizeof(eid)), dev->attr.eid.dw0);
+	for (unsigned i = 0; i < n; i++)
+		printf("    %12llu  %s\n", (unsigned long long)value[i], words[i]);
+}
+
+static void print_path(const struct info_path *path)
+{
+	char time[32] = "";
+
+	if (path->works)
+		cli_text_time(time, sizeof(time), path->write_ns);
+	printf("  %-5s %-6s %8s ", xtal_path_name(path->kind), path->works ? "works" : "no", time);
+	cli_print_wrapped(path->reason, 24);
+}
+
+static void print_memory(const struct cli_trial *trial, const char *what)
+{
+	char time[32] = "";
+
+	if (trial->works)
+		cli_text_time(time, sizeof(time), trial->write_ns);
+	printf("  %-10s  %-4s %7s ", what, trial->works ? trial->path.name : "none", time);
+	cli_print_wrapped(trial->works ? trial->path.reason : trial->problem, 27);
+}
+
+void info_print_text(const struct info *info)
+{
+	struct xtal_setting s;
+
+	printf("Xtal %s: reads, writes and atomics on other processes' memory, in user space.\n",
+	       xtal_version());
+	printf("\nDevices\n");
+	for (uint32_t i = 0; i < info->count; i++)
+		print_device(&info->devices[i]);
+
+	printf("\nPaths, each tried just now by a process that may use no other\n");
+	for (unsigned i = 0; i < INFO_PATHS; i++)
+		print_path(&info->path[i]);
+
+	printf("\nMemory, and the path that is taken to it\n");
+	print_memory(&info->trial[INFO_OWN], "own");
+	print_memory(&info->trial[INFO_XTAL], "xtal_alloc");
+	print_memory(&info->trial[INFO_MALLOC], "malloc");
+
+	printf("\nSettings\n");
+	for (unsigned i = 0; xtal_setting_at(i, &s) == 0; i++) {
+		printf("  %-20s %-14s from %s\n  %20s ", s.name, s.value[0] ? s.value : "\"\"",
+		       s.origin, "");
+		cli_print_wrapped(s.description, 23);
+	}
+}
+
+static json_t *json_device(const struct dma_device *dev)
+{
+	const char *name[16], *words[16];
+	uint64_t value[16];
+	char eid[16];
+	unsigned n = capabilities(&dev->attr.dev_cap, name, words, value);
+	json_t *caps = json_object(), *eids = json_array();
+
+	for (unsigned i = 0; i < n; i++)
+		json_object_set_new(caps, name[i], json_integer((json_int_t)value[i]));
+	for (unsigned i = 0; i < dev->attr.eu_num; i++)
+		json_array_append_new(
+			eids, json_string(info_eid_text(dev->attr.eus[i].eid, eid, sizeof(eid))));
+	return json_pack("{s:s, s:s, s:I, s:o, s:o}", "name", dev->name, "eid",
+			 info_eid_text(dev->attr.eid, eid, sizeof(eid)), "eid_dw0",
+			 (json_int_t)dev->attr.eid.dw0, "eids", eids, "capabilities", caps);
+}
+
+static json_t *json_trial(const struct cli_trial *trial, const char *what)
+{
+	json_t *candidates = json_array();
+
+	for (uint32_t i = 0; i < trial->path.candidates && i < XTAL_PATH_COUNT; i++) {
+		const struct xtal_path_verdict *v = &trial->path.candidate[i];
+
+		json_array_append_new(candidates,
+				      json_pack("{s:s, s:b, s:s}", "name", xtal_path_name(v->kind),
+						"usable", v->usable != 0, "reason", v->reason));
+	}
+	return json_pack("{s:s, s:b, s:s, s:s, s:I, s:o}", "name", what, "works", trial->works,
+			 "path", trial->works ? trial->path.name : "none", "reason",
+			 trial->works ? trial->path.reason : trial->problem, "write_8_bytes_ns",
+			 (json_int_t)trial->write_ns, "candidates", candidates);
+}
+
+static json_t *json_path(const struct info_path *path)
+{
+	return json_pack("{s:s, s:b, s:s, s:I}", "name", xtal_path_name(path->kind), "usable",
+			 path->works, "reason", path->reason, "write_8_bytes_ns",
+			 (json_int_t)path->write_ns);
+}
+
+int info_print_json(const struct info *info)
+{
+	json_t *devices = json_array(), *paths = json_array(), *settings = json_array();
+	json_t *memory = json_array(), *root;
+	struct xtal_setting s;
+	int rc;
+
+	for (uint32_t i = 0; i < info->count; i++)
+		json_array_append_new(devices, json_device(&info->devices[i]));
+	for (unsigned i = 0; i < INFO_PATHS; i++)
+		json_array_append_new(paths, json_path(&info->path[i]));
+	for (unsigned i = 0; i < INFO_TARGETS; i++)
+		json_array_append_new(
+			memory, json_trial(&info->trial[i], info_target_name((enum info_target)i)));
+	for (unsigned i = 0; xtal_setting_at(i, &s) == 0; i++)
+		json_array_append_new(settings, json_pack("{s:s, s:s, s:s, s:s}", "name", s.name,
+							  "value", s.value, "origin", s.origin,
+							  "description", s.description));
+	root = json_pack("{s:o, s:o, s:o, s:s, s:o}", "devices", devices, "paths", paths,
+			 "settings", settings, "version", xtal_version(), "memory", memory);
+	if (!root)
+		return cli_fail("the report could not be put into JSON");
+	rc = json_dumpf(root, stdout, CLI_JSON_FLAGS);
+	putchar('\n');
+	json_decref(root);
+	return rc ? cli_fail("the report could not be written") : 0;
+}

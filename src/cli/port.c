@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* The few CDMA calls that every use of the engine begins with. */
+#include "cli/port.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+const char *cli_memory_name(enum cli_memory memory)
+{
+	return memory == CLI_MEMORY_XTAL ? "xtal_alloc" : "malloc";
+}
+
+const char *cli_opcode_name(uint32_t op)
+{
+	static const char *const name[] = { "write", "read", "notify", "cas", "faa" };
+
+	return op < CLI_OPCODE_COUNT ? name[op] : "?";
+}
+
+int cli_port_open(struct cli_port *port)
+{
+	*port = (struct cli_port){ 0 };
+	port->devices = dma_get_device_list(&port->count);
+	if (!port->devices || port->count == 0) {
+		cli_port_close(port);
+		return cli_fail("no device: %s", xtal_last_error());
+	}
+	port->ctx = dma_create_context(&port->devices[0]);
+	if (!port->ctx) {
+		cli_fail("no context on %s: %s", port->devices[0].name, xtal_last_error());
+		cli_port_close(port);
+		return -1;
+	}
+	return 0;
+}
+
+void cli_port_close(struct cli_port *port)
+{
+	dma_delete_context(port->ctx);
+	dma_free_device_list(port->devices, port->count);
+	*port = (struct cli_port){ 0 };
+}
+
+static void *get_memory(enum cli_memory memory, uint64_t len)
+{
+	void *base;
+
+	if (memory == CLI_MEMORY_XTAL) {
+		base = xtal_alloc(len);
+		if (!base)
+			cli_fail("xtal_alloc: %s", xtal_last_error());
+		return base;
+	}
+	base = aligned_alloc((size_t)sysconf(_SC_PAGESIZE), len);
+	if (!base)
+		cli_fail("no memory for %llu bytes", (unsigned long long)len);
+	return base;
+}
+
+int cli_region_make(struct cli_port *port, enum cli_memory memory, uint64_t len,
+		    struct cli_region *out)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct dma_seg_cfg cfg = { .token_value_valid = true };
+	struct cli_region r = { .memory = memory, .len = (len + page - 1) / page * page };
+
+	if (getrandom(&cfg.token_value, sizeof(cfg.token_value), 0) < 0)
+		return cli_fail("getrandom: %s", strerror(errno));
+	r.base = get_memory(memory, r.len);
+	if (!r.base)
+		return -1;
+	memset(r.base, 0, r.len);
+	cfg.addr = (uint64_t)(uintptr_t)r.base;
+	cfg.len = r.len;
+	r.seg = dma_register_seg(port->ctx, &cfg);
+	if (!r.seg || xtal_describe(r.seg, &r.desc)) {
+		cli_fail("cannot register %s memory: %s", cli_memory_name(memory),
+			 xtal_last_error());
+		cli_region_drop(port, &r);
+		return -1;
+	}
+	*out = r;
+	return 0;
+}
+
+void cli_region_drop(struct cli_port *port, struct cli_region *region)
+{
+	if (region->seg)
+		dma_unregister_seg(port->ctx, region->seg);
+	if (region->memory == CLI_MEMORY_XTAL)
+		xtal_free(region->base);
+	else
+		free(region->base);
+	*region = (struct cli_region){ 0 };
+}
+
+struct dma_seg cli_remote(const struct xtal_descriptor *desc)
+{
+	return (struct dma_seg){
+		.sva = desc->va,
+		.len = desc->len,
+		.tid = desc->tid,
+		.token_value = desc->token,
+		.token_value_valid = desc->token_valid != 0,
+	};
+}
+
+struct dma_queue *cli_queue_make(struct cli_port *port, const struct xtal_descriptor *peer,
+				 uint32_t depth)
+{
+	const uint8_t *a = &peer->eid[12]; /* CDMA's dw0: the last four bytes as a number */
+	struct queue_cfg cfg = {
+		.queue_depth = depth,
+		.rmt_eid.dw0 =
+			(uint32_t)a[0] << 24 | (uint32_t)a[1] << 16 | (uint32_t)a[2] << 8 | a[3],
+		.trans_mode = 1,
+	};
+	struct dma_queue *queue = dma_alloc_queue(port->ctx, &cfg);
+
+	if (!queue)
+		cli_fail("no queue of depth %u: %s", depth, xtal_last_error());
+	return queue;
+}
+
+int cli_post_failed(uint32_t op)
+{
+	return cli_fail("%s was refused: %s", cli_opcode_name(op), xtal_last_error());
+}
+
+int cli_completion_failed(uint32_t op, const struct dma_cr *cr)
+{
+	return cli_fail("%s ended with %s: %s", cli_opcode_name(op), xtal_status_name(cr->status),
+			xtal_status_text(cr->status));
+}
+
+int cli_run_status(struct dma_queue *queue, struct cli_op *op, struct dma_cr *cr)
+{
+	int n;
+
+	if (cli_post(queue, op) != DMA_STATUS_OK)
+		return cli_post_failed(op->code);
+	/* Every operation ends within the engine's time limit: no clock here. */
+	do {
+		n = dma_poll_queue(queue, 1, cr);
+	} while (n == 0);
+	if (n < 0)
+		return cli_fail("polling for the %s failed: %s", cli_opcode_name(op->code),
+				xtal_last_error());
+	return 0;
+}
+
+int cli_run(struct dma_queue *queue, struct cli_op *op)
+{
+	struct dma_cr cr = { 0 };
+
+	if (cli_run_status(queue, op, &cr))
+		return -1;
+	return cr.status == DMA_CR_SUCCESS ? 0 : cli_completion_failed(op->code, &cr);
+}

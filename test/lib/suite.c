@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/* Main function, scale, clocks and leak oracle of the contract tests; see suite.h. */
+#include "lib/suite.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/actor.h"
+
+enum xtal_path_kind suite_path = XTAL_PATH_SELF;
+
+bool suite_sanitized(void)
+{
+	const char *s = getenv("XTAL_SANITIZE");
+
+	return s && *s;
+}
+
+uint64_t suite_scale(uint64_t n)
+{
+	const char *scale = getenv("XTAL_TEST_SCALE"), *soak = getenv("XTAL_SOAK");
+	bool slow = suite_sanitized() || getenv("XTAL_TEST_EMULATOR");
+	uint64_t percent = scale ? strtoull(scale, NULL, 10) : slow ? 30 : 100;
+
+	if (soak && *soak == '1')
+		percent *= 20;
+	n = n * percent / 100;
+	return n ? n : 1;
+}
+
+static uint64_t clock_ns(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+uint64_t suite_now_ms(void)
+{
+	return clock_ns(CLOCK_MONOTONIC) / 1000000;
+}
+
+double suite_cpu_seconds(void)
+{
+	return (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) * 1e-9;
+}
+
+void suite_sleep_us(unsigned us)
+{
+	struct timespec t = { us / 1000000, (long)(us % 1000000) * 1000 };
+
+	while (nanosleep(&t, &t) && errno == EINTR)
+		;
+}
+
+uint64_t suite_deadline(unsigned seconds)
+{
+	const char *soak = getenv("XTAL_SOAK");
+
+	return suite_now_ms() + seconds * (soak && *soak == '1' ? 60000ull : 1000ull);
+}
+
+void suite_skip(const char *reason)
+{
+	print_message("SKIP: %s\n", reason);
+	skip();
+}
+
+/* NULL, or why process_vm_* between processes is out of the question. */
+static const char *cma_missing(void)
+{
+	static char text[128];
+	uint64_t mine = 0, theirs = 0;
+	struct iovec l = { &mine, 8 }, r = { &theirs, 8 };
+
+	if (process_vm_readv(actor_init_pid(), &l, 1, &r, 1, 0) == 8)
+		return NULL;
+	snprintf(text, sizeof(text), "process_vm_readv of another process: %s", strerror(errno));
+	return text;
+}
+
+/* The numbers must agree with the path that was asked for. */
+static int check_counters(void)
+{
+	struct xtal_counters c;
+	int bad = 0;
+
+	xtal_counters_read(&c, sizeof(c));
+	for (unsigned k = 0; k < XTAL_PATH_COUNT; k++) {
+		/* Atomics travel as messages where memory cannot be reached by stores. */
+		bool expected =
+			k == suite_path || (suite_path == XTAL_PATH_CMA && k == XTAL_PATH_RING);
+
+		if (c.ops[k] && !expected) {
+			print_error("%llu operations went over %s\n", (unsigned long long)c.ops[k],
+				    xtal_path_name(k));
+			bad = 1;
+		}
+	}
+	if (c.completed && c.completed > c.failed && !c.ops[suite_path]) {
+		print_error("no operation went over %s\n", xtal_path_name(suite_path));
+		bad = 1;
+	}
+	if (c.posted != c.completed) {
+		print_error("%llu operations posted, %llu completed\n",
+			    (unsigned long long)c.posted, (unsigned long long)c.completed);
+		bad = 1;
+	}
+	return bad;
+}
+
+int suite_run(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n,
+	      const char *const *env)
+{
+	const char *path = argc > 1 ? argv[1] : getenv("XTAL_TEST_PATH"), *missing;
+	int failed;
+
+	if (path) {
+		suite_path = XTAL_PATH_NONE;
+		for (unsigned k = XTAL_PATH_SELF; k <= XTAL_PATH_RING; k++)
+			if (!strcmp(path, xtal_path_name(k)))
+				suite_path = k;
+		if (!suite_path) {
+			fprintf(stderr, "usage: %s self|map|cma|ring\n", argv[0]);
+			return 2;
+		}
+	}
+	setenv("XTAL_PATHS", xtal_path_name(suite_path), 1);
+	setenv("XTAL_LOG", "/dev/null", 0);
+	for (; env && *env; env++) {
+		char *copy = strdup(*env), *value = strchr(copy, '=');
+
+		*value++ = 0;
+		setenv(copy, value, 1);
+		free(copy);
+	}
+	actor_init();
+	missing = suite_path == XTAL_PATH_CMA ? cma_missing() : NULL;
+	if (missing) {
+		printf("SKIP: %s\n", missing);
+		return 77;
+	}
+	failed = _cmocka_run_group_tests(name, tests, n, NULL, NULL);
+	return failed ? failed : check_counters();
+}
+
+static long entries(const char *dir)
+{
+	DIR *d = opendir(dir);
+	long n = 0;
+
+	if (!d)
+		return 0;
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+struct held suite_held(void)
+{
+	struct held h = { .fds = entries("/proc/self/fd"), .threads = entries("/proc/self/task") };
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512];
+	long pages = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		h.maps++;
+	if (f)
+		fclose(f);
+	f = fopen("/proc/self/statm", "r");
+	if (f) {
+		if (fscanf(f, "%*d %ld", &pages) == 1)
+			h.rss_kib = pages * (sysconf(_SC_PAGESIZE) / 1024);
+		fclose(f);
+	}
+	return h;
+}
+
+void suite_assert_flat(const struct held *before, long slack, long slack_kib)
+{
+	uint64_t deadline = suite_now_ms() + 2000;
+	struct held now;
+
+	do {
+		now = suite_held();
+		if (now.fds <= before->fds && now.threads <= before->threads &&
+		    now.maps <= before->maps + slack &&
+		    (suite_sanitized() || now.rss_kib <= before->rss_kib + slack_kib))
+			return;
+		suite_sleep_us(20000);
+	} while (suite_now_ms() < deadline);
+	print_error("fds %ld -> %ld, threads %ld -> %ld, maps %ld -> %ld, RSS %ld -> %ld KiB\n",
+		    before->fds, now.fds, before->threads, now.threads, before->maps, now.maps,
+		    before->rss_kib, now.rss_kib);
+	fail();
+}

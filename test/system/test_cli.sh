@@ -1,0 +1,350 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The xtal command as people use it: info, demo, every performance test on every path, server
+# and client, wrong command lines, interruption and death. $XTAL_BIN is the command to test.
+# ctest: timeout=300 serial
+set -u
+
+xtal=${XTAL_BIN:-${XTAL_BUILD_DIR:+$XTAL_BUILD_DIR/bin/xtal}}
+if [ -z "$xtal" ]; then
+	echo "XTAL_BIN does not say which xtal to test" >&2
+	exit 1
+fi
+if [ ! -x "$xtal" ]; then
+	echo "$xtal is not there" >&2
+	exit 1
+fi
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+passed=0
+failed=0
+
+ok() {
+	passed=$((passed + 1))
+}
+
+# fail NAME WORDS: with what the last run wrote.
+fail() {
+	failed=$((failed + 1))
+	echo "FAIL: $1: $2"
+	sed 's/^/    out: /' "$dir/out" 2>/dev/null | head -20
+	sed 's/^/    err: /' "$dir/err" 2>/dev/null | head -20
+}
+
+# check NAME CONDITION...: the words are a command.
+check() {
+	local name=$1
+
+	shift
+	if "$@"; then
+		ok
+	else
+		fail "$name" "not true: $*"
+	fi
+}
+
+# run NAME STATUS ARGUMENTS...: runs xtal, at most 60 s, and checks how it ends.
+run() {
+	local name=$1 want=$2 got
+
+	shift 2
+	timeout -k 5 60 "$xtal" "$@" >"$dir/out" 2>"$dir/err"
+	got=$?
+	if [ $got -eq "$want" ]; then
+		ok
+	else
+		fail "$name" "exit status $got, not $want"
+		return 1
+	fi
+}
+
+out_has() {
+	grep -qE -- "$1" "$dir/out"
+}
+
+err_has() {
+	grep -qE -- "$1" "$dir/err"
+}
+
+# json EXPRESSION: python's view of the output, as the variable j.
+json() {
+	python3 - "$dir/out" "$1" <<'PY'
+import json, sys
+j = json.load(open(sys.argv[1]))
+sys.exit(0 if eval(sys.argv[2]) else 1)
+PY
+}
+
+# Processes that outlived the command that started them: none may. All of ours have the mark
+# in their environment.
+export CLI_TEST_MARK=$$
+leftovers() {
+	python3 - "CLI_TEST_MARK=$$" <<'PY'
+import os, sys
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        if int(pid) != os.getpid() and sys.argv[1] in open("/proc/%s/environ" % pid).read().split("\0"):
+            print(pid)
+    except OSError:
+        pass
+PY
+}
+
+none_left() {
+	local i
+
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		[ -n "$(leftovers)" ] || return 0
+		sleep 0.2
+	done
+	return 1
+}
+
+usable() {
+	grep -qw "$1" "$dir/usable"
+}
+
+test_help() {
+	run help 0 --help
+	check "help names the commands" out_has '^  perf '
+	check "help hides the owner" sh -c "! grep -q owner $dir/out"
+	run version 0 --version
+	check "version" out_has '^xtal [0-9]+\.[0-9]+\.[0-9]+$'
+	local c
+	for c in info demo perf; do
+		run "$c help" 0 "$c" --help
+		check "$c help" out_has "^Usage: xtal $c"
+		check "$c help tells exit statuses" out_has '^Exit status'
+	done
+}
+
+# usage NAME PATTERN ARGUMENTS...: status 2, the message, and where help is.
+usage() {
+	local name=$1 pattern=$2
+
+	shift 2
+	run "$name" 2 "$@"
+	check "$name: message" err_has "$pattern"
+	check "$name: points to help" err_has "^Try 'xtal.* --help'"
+	check "$name: nothing on stdout" test ! -s "$dir/out"
+}
+
+test_usage() {
+	run "no command" 2
+	usage "unknown command" "no command 'inof'" inof
+	usage "unknown option" 'unknown option --nope' --nope
+	usage "info option" 'unknown option --jsn; did you mean --json' info --jsn
+	usage "info word" "what is 'x'" info x
+	usage "demo option" 'unknown option -x' demo -x
+	usage "demo value" 'option --help takes no value' demo --help=1
+	usage "perf without test" 'which test' perf
+	usage "perf unknown test" "no test 'write'" perf write
+	usage "perf two tests" 'one test at a time' perf write_lat read_lat
+	usage "perf size" '-s wants' perf write_lat -s 8x
+	usage "perf size 0" '-s wants' perf write_lat -s 0
+	usage "perf size large" '-s wants' perf write_lat -s 4g
+	usage "perf size missing" 'option -s needs a value' perf write_lat -s
+	usage "perf path missing" 'option --path needs a value' perf write_lat --path
+	usage "perf iterations" '-n wants' perf write_lat -n -5
+	usage "perf duration" '-D wants' perf write_lat -D soon
+	usage "perf both counts" 'exclude each other' perf write_lat -n 5 -D 1
+	usage "perf a and s" 'exclude each other' perf write_lat -a -s 5
+	usage "perf queues for lat" 'for the bw tests' perf write_lat -q 2
+	usage "perf queues" '-q wants' perf write_bw -q 0
+	usage "perf depth" '-t wants' perf write_bw -t 70000
+	usage "perf path" '--path wants' perf write_lat --path tpc
+	usage "perf memory" '--memory wants' perf write_lat --memory gpu
+	usage "perf atomic size" 'faa works on' perf faa_lat -s 16
+	usage "perf atomic sizes" 'not for atomics' perf cas_lat -a
+	usage "perf ambiguous" 'ambiguous' perf write_lat --s 8
+	usage "perf server and client" 'exclude each other' perf write_lat --server x --client y
+	usage "perf self client" 'no --client' perf write_lat --path self --client y
+	usage "owner by hand" 'not by hand' owner
+}
+
+test_info() {
+	run info 0 info || return
+	check "info names the device" out_has '^  xtal0 '
+	check "info lists the settings" out_has 'XTAL_PATHS'
+	check "info names the paths" out_has '^  ring '
+	run "info json" 0 info --json || return
+	check "info json: devices first" json "list(j)[0] == 'devices'"
+	check "info json: names" json "all(d['name'] for d in j['devices']) and j['devices'][0]['name'] == 'xtal0'"
+	check "info json: capabilities" json "j['devices'][0]['capabilities']['max_msg_size'] == 2**32 - 1"
+	check "info json: loopback" json "j['devices'][0]['eid'] == '127.0.0.1'"
+	check "info json: paths" json "[p['name'] for p in j['paths']] == ['self', 'map', 'cma', 'ring']"
+	check "info json: reasons" json "all(p['reason'] for p in j['paths'])"
+	check "info json: settings" json "all(s['name'].startswith('XTAL_') and s['origin'] and 'value' in s for s in j['settings'])"
+	check "info json: version" json "j['version'].count('.') == 2"
+	check "info json: memory" json "[m['works'] for m in j['memory']] == [True] * 3"
+	check "info json: self" json "j['memory'][0]['path'] == 'self'"
+	check "info json: map" json "j['memory'][1]['path'] == 'map'"
+	python3 -c 'import json, sys
+for p in json.load(open(sys.argv[1]))["paths"]:
+	if p["usable"]: print(p["name"])' "$dir/out" >"$dir/usable"
+	check "self is usable" usable self
+	check "map is usable" usable map
+	check "ring is usable" usable ring
+
+	XTAL_PATHS=ring run "info json, ring only" 0 info --json || return
+	check "only ring is usable" json "[p['name'] for p in j['paths'] if p['usable']] == ['ring'] or j['memory'][2]['path'] == 'ring'"
+	check "the setting's origin" json "[s for s in j['settings'] if s['name'] == 'XTAL_PATHS'][0]['origin'] == 'environment'"
+}
+
+test_demo() {
+	local word
+
+	run demo 0 demo || return
+	for word in owner reach write read notify CAS FAA '64 MiB' alloc guard death; do
+		check "demo: $word" out_has "^ *[0-9]+  $word "
+	done
+	check "demo: says how" out_has 'wrote 8 bytes to process [0-9]+ over (cma|ring) in [0-9.]+ [num]s'
+	check "demo: verified" out_has 'compared every one'
+	check "demo: what next" out_has "xtal perf write_lat -s 8"
+	check "demo: a dozen lines" test "$(wc -l <"$dir/out")" -le 24
+	check "demo: nothing on stderr" test ! -s "$dir/err"
+	check "demo: nobody left" none_left
+	XTAL_PATHS=ring run "demo over ring" 0 demo
+	check "demo over ring says so" out_has 'over ring in'
+	XTAL_PATHS=self run "demo without a path" 1 demo
+	check "demo without a path says why" err_has 'step [0-9]+: '
+}
+
+# perf PATH TEST OPTIONS...: JSON, one or more rows, all on the path, verified.
+perf() {
+	local path=$1 name="$2 on $1"
+
+	shift
+	run "$name $*" 0 perf "$@" --path "$path" --json || return
+	check "$name: path" json "j['rows'] and all(r['path_chosen'] == '$path' for r in j['rows'])"
+	check "$name: verified" json "all(r['verified'] for r in j['rows'])"
+	check "$name: bytes" json "all(r['bytes'] == r['size'] * r['operations'] > 0 for r in j['rows'])"
+}
+
+test_perf() {
+	local path op
+
+	for path in self map cma ring; do
+		if ! usable $path; then
+			echo "SKIP: $path does not work here"
+			continue
+		fi
+		for op in write read notify cas faa; do
+			perf $path ${op}_lat -n 200
+			check "${op}_lat on $path: percentiles" json "all(0 < l['min'] <= l['median'] <= l['p99'] <= l['p99.9'] <= l['max'] for l in [r['latency_us'] for r in j['rows']])"
+			check "${op}_lat on $path: count" json "all(r['iterations'] == 200 for r in j['rows'])"
+			perf $path ${op}_bw -n 300
+			check "${op}_bw on $path: count" json "all(r['iterations'] == 300 for r in j['rows'])"
+		done
+		perf $path write_bw -n 50 -q 3 -t 7 -b -s 1000
+		check "write_bw -b on $path" json "all(r['operations'] == 300 for r in j['rows'])"
+		perf $path read_bw -n 50 -q 2 -b
+		perf $path faa_bw -n 50 -q 2 -b -s 4
+		perf $path cas_bw -n 50 -s 16
+		perf $path write_lat -n 50 -s 13
+		perf $path write_lat -n 20 -s 1m
+		perf $path write_bw -n 10 -s 8m
+		perf $path read_lat -D 0.1
+		perf $path write_lat -D 0.1
+		check "write_lat -D on $path" json "all(0.09 < r['seconds'] < 5 for r in j['rows'])"
+		perf $path notify_bw -D 0.1
+	done
+	check "perf: nobody left" none_left
+}
+
+test_report() {
+	run "write_lat" 0 perf write_lat -s 8 -n 1000 || return
+	check "row for xtal_alloc memory over map" out_has '^xtal_alloc +map '
+	if usable cma; then
+		check "row for malloc memory over cma" out_has '^malloc +cma '
+	fi
+	check "reasons" out_has '^xtal_alloc map: .'
+	check "direction" out_has 'ping-pong, half a round trip'
+	check "warm-up is told" out_has 'warm-up not counted, data verified'
+	run "write_bw" 0 perf write_bw -n 100 --no-verify || return
+	check "units" out_has 'MB is 10\^6 bytes, MiB 2\^20'
+	check "not verified is told" out_has 'NOT verified'
+	run "all sizes" 0 perf write_bw -a -n 5 --json --memory xtal || return
+	check "all sizes" json "[r['size'] for r in j['rows']] == [2 ** i for i in range(1, 24)]"
+	run "no path" 1 perf write_lat --path map --memory malloc
+	check "no path: the reason" err_has 'malloc memory: no path'
+}
+
+test_two_shells() {
+	local name=test-$$ server i
+
+	"$xtal" perf --server "$name" >"$dir/server" 2>&1 &
+	server=$!
+	for i in $(seq 50); do
+		grep -q Waiting "$dir/server" && break
+		sleep 0.1
+	done
+	run "second server of that name" 1 perf --server "$name"
+	check "second server of that name: message" err_has 'waiting already'
+	run client 0 perf write_lat -n 100 --client "$name" --json
+	check "client: rows" json "len(j['rows']) == 2 and all(r['verified'] for r in j['rows'])"
+	wait $server
+	check "server ends well" test $? -eq 0
+	check "server tells" grep -q '^Done' "$dir/server"
+	run "client without server" 1 perf write_lat --client "$name"
+	check "client without server: message" err_has "no server named"
+
+	"$xtal" perf --server="$name" >"$dir/server" 2>&1 &
+	server=$!
+	for i in $(seq 50); do
+		grep -q Waiting "$dir/server" && break
+		sleep 0.1
+	done
+	run "client chooses the path" 0 perf write_lat -n 100 --client "$name" --json --path ring
+	check "client chooses the path" json "all(r['path_chosen'] == 'ring' for r in j['rows'])"
+	wait $server
+	check "nobody left" none_left
+}
+
+# An owner that dies, a parent that dies, Ctrl-C: told in words, nobody left behind.
+test_bad_luck() {
+	local pid owner i
+
+	"$xtal" perf write_lat -D 20 --memory xtal >"$dir/out" 2>"$dir/err" &
+	pid=$!
+	sleep 1
+	owner=$(pgrep -P $pid)
+	check "the owner is there" test -n "$owner"
+	kill -9 "$owner"
+	wait $pid
+	check "owner killed: status 1" test $? -eq 1
+	check "owner killed: words" err_has 'owner is gone: process [0-9]+ was killed by signal 9'
+
+	"$xtal" perf write_bw -D 20 >"$dir/out" 2>"$dir/err" &
+	pid=$!
+	sleep 1
+	kill -9 $pid
+	wait $pid 2>/dev/null
+	check "initiator killed: nobody left" none_left
+
+	# bash starts background jobs with SIGINT ignored
+	for i in TERM INT; do
+		python3 - "$xtal" $i >"$dir/out" 2>"$dir/err" <<'PY'
+import signal, subprocess, sys, time
+p = subprocess.Popen([sys.argv[1], "perf", "read_bw", "-D", "20"],
+                     preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+time.sleep(1)
+p.send_signal(getattr(signal, "SIG" + sys.argv[2]))
+sys.exit(p.wait(10))
+PY
+		check "SIG$i: status 130" test $? -eq 130
+		check "SIG$i: words" err_has 'interrupted'
+	done
+	check "interrupted: nobody left" none_left
+}
+
+test_help
+test_usage
+test_info
+test_demo
+test_perf
+test_report
+test_two_shells
+test_bad_luck
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
