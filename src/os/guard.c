@@ -153,7 +153,7 @@ int xtal_os_probe_write(void *addr)
 	return ret < 0 ? -errno : 0;
 }
 
-int xtal_os_probe_mapped(const void *addr, size_t len)
+static int probe_mapped(const void *addr, size_t len)
 {
 	unsigned char resident[1024]; /* one byte per page; the values do not matter */
 	size_t page = xtal_os_page_size(), chunk = sizeof(resident) * page;
@@ -177,4 +177,22 @@ int xtal_os_probe_mapped(const void *addr, size_t len)
 		at += n;
 	}
 	return 0;
+}
+
+int xtal_os_probe_access(const void *addr, size_t len, bool write)
+{
+	size_t page = xtal_os_page_size();
+	uintptr_t at = (uintptr_t)addr, end = at + len;
+	int err = probe_mapped(addr, len);
+	unsigned char byte;
+
+	/* Pages without rights are mapped too: try each. */
+	while (!err && at < end) {
+		if (write)
+			err = xtal_os_probe_write((void *)(at & ~(uintptr_t)3));
+		else
+			err = xtal_os_guarded_copy(&byte, (const void *)at, 1);
+		at = (at & ~(page - 1)) + page;
+	}
+	return err;
 }

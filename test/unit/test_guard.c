@@ -207,27 +207,30 @@ static void probe_write(void **state)
 	drop_area(area);
 }
 
-static void probe_mapped(void **state)
+static void probe_access(void **state)
 {
 	char *area = make_area(), *hole = area + HOLE * page;
 	void *big;
 
 	(void)state;
-	assert_int_equal(xtal_os_probe_mapped(area, HOLE * page), 0);
-	assert_int_equal(xtal_os_probe_mapped(area + 1, HOLE * page), -EFAULT);
-	assert_int_equal(xtal_os_probe_mapped(hole - 1, 1), 0);
-	assert_int_equal(xtal_os_probe_mapped(hole - 1, 2), -EFAULT);
+	assert_int_equal(xtal_os_probe_access(area, HOLE * page, false), 0);
+	assert_int_equal(xtal_os_probe_access(area + 1, HOLE * page, false), -EFAULT);
+	assert_int_equal(xtal_os_probe_access(hole - 1, 1, false), 0);
+	assert_int_equal(xtal_os_probe_access(hole - 1, 2, false), -EFAULT);
 	if (!emulated()) /* qemu-user denies mincore on what cannot be written */
-		assert_int_equal(xtal_os_probe_mapped(hole + page, (PAGES - HOLE - 1) * page), 0);
-	assert_int_equal(xtal_os_probe_mapped(hole, 0), 0);
-	assert_int_equal(xtal_os_probe_mapped(NULL, 1), -EFAULT);
-	assert_int_equal(xtal_os_probe_mapped((void *)(UINTPTR_MAX - 1), 1), -EFAULT);
-	assert_int_equal(xtal_os_probe_mapped(area, SIZE_MAX), -EFAULT);
+		assert_int_equal(xtal_os_probe_access(area + READ_ONLY * page, page, false), 0);
+	assert_int_equal(xtal_os_probe_access(area + READ_ONLY * page, page, true), -EFAULT);
+	assert_int_equal(xtal_os_probe_access(area + NO_ACCESS * page, page, false), -EFAULT);
+	assert_int_equal(xtal_os_probe_access(area + 3, HOLE * page - 3, true), 0);
+	assert_int_equal(xtal_os_probe_access(hole, 0, false), 0);
+	assert_int_equal(xtal_os_probe_access(NULL, 1, false), -EFAULT);
+	assert_int_equal(xtal_os_probe_access((void *)(UINTPTR_MAX - 1), 1, false), -EFAULT);
+	assert_int_equal(xtal_os_probe_access(area, SIZE_MAX, false), -EFAULT);
 	assert_int_equal(xtal_os_map_private(3000 * page, &big), 0); /* more than one call */
-	assert_int_equal(xtal_os_probe_mapped(big, 3000 * page), 0);
+	assert_int_equal(xtal_os_probe_access(big, 3000 * page, false), 0);
 	munmap((char *)big + 2999 * page, page);
-	assert_int_equal(xtal_os_probe_mapped(big, 3000 * page), -EFAULT);
-	assert_int_equal(xtal_os_probe_mapped(big, 2999 * page), 0);
+	assert_int_equal(xtal_os_probe_access(big, 3000 * page, false), -EFAULT);
+	assert_int_equal(xtal_os_probe_access(big, 2999 * page, false), 0);
 	munmap(big, 2999 * page);
 	drop_area(area);
 }
@@ -311,7 +314,7 @@ int main(void)
 		cmocka_unit_test(guarded_after_fork),
 		cmocka_unit_test(guarded_in_a_storm),
 		cmocka_unit_test(probe_write),
-		cmocka_unit_test(probe_mapped),
+		cmocka_unit_test(probe_access),
 		cmocka_unit_test(peer),
 	};
 

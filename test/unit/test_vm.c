@@ -199,9 +199,9 @@ static void look_at_inherited(void *arg)
 {
 	struct inherited *m = arg;
 
-	EXPECT(xtal_os_probe_mapped(m->kept, page) == 0);
-	EXPECT(xtal_os_probe_mapped(m->gone1, page) == -EFAULT);
-	EXPECT(xtal_os_probe_mapped(m->gone2, page) == -EFAULT);
+	EXPECT(xtal_os_probe_access(m->kept, page, false) == 0);
+	EXPECT(xtal_os_probe_access(m->gone1, page, false) == -EFAULT);
+	EXPECT(xtal_os_probe_access(m->gone2, page, false) == -EFAULT);
 }
 
 static void children_do_not_inherit(void **state)
