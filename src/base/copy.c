@@ -10,6 +10,10 @@
 
 #include "base/export.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "pieces are cut by shifting");
 
 /* User memory of any effective type. */
@@ -171,10 +175,44 @@ __attribute__((target("avx2"))) static void move_wide(unsigned char *d, const un
 	*(wide_anywhere *)(end - 32) = *(const wide_anywhere *)(s_end - 32);
 }
 
+static inline bool apart(const unsigned char *d, const unsigned char *s, size_t n)
+{
+	return (uintptr_t)d - (uintptr_t)s >= n && (uintptr_t)s - (uintptr_t)d >= n;
+}
+
+/* The same with stores that bypass the caches. They are ordered by no release store: the
+ * fence at the end does that. */
+__attribute__((target("avx2"))) static void move_stream(unsigned char *d, const unsigned char *s,
+							size_t n)
+{
+	size_t head = 32 - ((uintptr_t)d & 31);
+	unsigned char *end = d + n;
+	const unsigned char *s_end = s + n;
+
+	_mm256_storeu_si256((__m256i *)d, _mm256_loadu_si256((const __m256i *)s));
+	d += head;
+	s += head;
+	for (; d + 128 <= end; d += 128, s += 128) {
+		__m256i a = _mm256_loadu_si256((const __m256i *)s);
+		__m256i b = _mm256_loadu_si256((const __m256i *)(s + 32));
+		__m256i c = _mm256_loadu_si256((const __m256i *)(s + 64));
+		__m256i e = _mm256_loadu_si256((const __m256i *)(s + 96));
+
+		_mm256_stream_si256((__m256i *)d, a);
+		_mm256_stream_si256((__m256i *)(d + 32), b);
+		_mm256_stream_si256((__m256i *)(d + 64), c);
+		_mm256_stream_si256((__m256i *)(d + 96), e);
+	}
+	for (; d + 32 < end; d += 32, s += 32)
+		_mm256_storeu_si256((__m256i *)d, _mm256_loadu_si256((const __m256i *)s));
+	_mm256_storeu_si256((__m256i *)(end - 32),
+			    _mm256_loadu_si256((const __m256i *)(s_end - 32)));
+	_mm_sfence();
+}
+
 static inline bool use_wide(const unsigned char *d, const unsigned char *s, size_t n)
 {
-	return n >= WIDE_MIN && n < WIDE_MAX && (uintptr_t)d - (uintptr_t)s >= n &&
-	       (uintptr_t)s - (uintptr_t)d >= n && __builtin_cpu_supports("avx2");
+	return n >= WIDE_MIN && n < WIDE_MAX && apart(d, s, n) && __builtin_cpu_supports("avx2");
 }
 #endif
 
@@ -252,6 +290,25 @@ void xtal_copy_tail(void *dst, const void *src, size_t len)
 
 	store_pieces((unsigned char *)dst + body, load_few((const unsigned char *)src + body, tail),
 		     tail);
+}
+
+void xtal_copy_stream_body(void *dst, const void *src, size_t len)
+{
+#if defined(__x86_64__)
+	size_t body = len - tail_len(dst, len);
+
+	if (body >= WIDE_MIN && apart(dst, src, body) && __builtin_cpu_supports("avx2")) {
+		move_stream(dst, src, body);
+		return;
+	}
+#endif
+	xtal_copy_body(dst, src, len);
+}
+
+void xtal_copy_stream(void *dst, const void *src, size_t len)
+{
+	xtal_copy_stream_body(dst, src, len);
+	xtal_copy_tail(dst, src, len);
 }
 
 /*

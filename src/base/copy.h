@@ -25,4 +25,14 @@ void xtal_copy_tail(void *dst, const void *src, size_t len);
 /* Body, then tail. Any length, also 0; regions must not overlap unless dst <= src. */
 void xtal_copy(void *dst, const void *src, size_t len);
 
+/*
+ * xtal_copy() and xtal_copy_body() for a part of something larger than the caches: the body
+ * goes past them, which spares reading what is overwritten. Ordered before everything that
+ * follows, like the others. Measured (Zen 3, 32 MiB L3): 16 MiB at 9.5 instead of 5.6 GB/s,
+ * 64 MiB at 6.2 instead of 2.1; but 4 MiB at 22 instead of 27.
+ */
+#define XTAL_COPY_STREAM_MIN ((size_t)8 << 20)
+void xtal_copy_stream(void *dst, const void *src, size_t len);
+void xtal_copy_stream_body(void *dst, const void *src, size_t len);
+
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/copy.h"
 #include "base/lock.h"
 #include "core/config.h"
 #include "core/context_impl.h"
@@ -148,6 +149,20 @@ static void unseat(struct xtal_bulk *b, struct executor *e)
 	xtal_lane_fini(&e->lane);
 }
 
+/* A fragment of something larger than the caches, over a direct path: it cannot fail. */
+static void stream(struct xtal_bulk *b, uint64_t offset, uint64_t len)
+{
+	uint8_t *remote = xtal_reach_place(&b->grant->reach, b->remote + offset);
+	uint8_t *local = (uint8_t *)(uintptr_t)(b->local + offset);
+
+	if (!b->put)
+		xtal_copy_stream(local, remote, len);
+	else if (offset + len == b->len)
+		xtal_copy_stream_body(remote, local, len);
+	else
+		xtal_copy_stream(remote, local, len);
+}
+
 static int move(struct xtal_bulk *b, struct executor *e, uint64_t offset, uint64_t len, bool tail)
 {
 	const struct xtal_reach *reach = &b->grant->reach;
@@ -155,6 +170,10 @@ static int move(struct xtal_bulk *b, struct executor *e, uint64_t offset, uint64
 	void *local = (void *)(uintptr_t)(b->local + offset);
 	uint64_t remote = b->remote + offset;
 
+	if (b->len >= XTAL_COPY_STREAM_MIN && reach->kind == XTAL_REACH_DIRECT && !tail) {
+		stream(b, offset, len);
+		return 0;
+	}
 	if (!b->put)
 		return path->get(reach, e->activity->iov, remote, local, len);
 	if (tail)
@@ -210,7 +229,8 @@ static void execute(struct xtal_bulk *b, struct executor *e, uint64_t offset, ui
 		status = XTAL_REMOTE_ACCESS;
 	else if (err == -ESRCH)
 		status = XTAL_UNREACHABLE;
-	else if (err == -EFAULT && xtal_os_probe_mapped((void *)(uintptr_t)b->local, b->len))
+	else if (err == -EFAULT &&
+		 xtal_os_probe_access((void *)(uintptr_t)b->local, b->len, !b->put))
 		status = XTAL_LOCAL_ACCESS;
 	else if (err)
 		status = XTAL_REMOTE_ACCESS;

@@ -16,8 +16,8 @@
 
 _Static_assert(XTAL_OP_WRITE == 0, "xtal_exec_now() tells a plain write by zeros");
 
-static inline void announce(struct xtal_queue *q, const struct xtal_op *op, const struct xtal_xlat *t,
-		     const struct xtal_local *l, bool plain)
+static inline void announce(struct xtal_queue *q, const struct xtal_op *op,
+			    const struct xtal_xlat *t, const struct xtal_local *l, bool plain)
 {
 	if (!plain && t->reach.kind == XTAL_REACH_CMA)
 		t->ops->prepare(t->activity->iov, op->remote.addr, op->len, false);
@@ -41,11 +41,14 @@ static inline void withdraw(struct xtal_queue *q, const struct xtal_xlat *t)
 }
 
 /* Which side a failed copy failed on. */
-static uint32_t status_of(int err, uint64_t local, uint64_t len)
+static uint32_t status_of(int err, const struct xtal_op *op)
 {
+	bool into_local = op->opcode != XTAL_OP_WRITE;
+
 	if (err == -ESRCH)
 		return XTAL_UNREACHABLE;
-	if (err == -EFAULT && xtal_os_probe_mapped((void *)(uintptr_t)local, len))
+	if (err == -EFAULT &&
+	    xtal_os_probe_access((void *)(uintptr_t)op->local, op->len, into_local))
 		return XTAL_LOCAL_ACCESS;
 	return XTAL_REMOTE_ACCESS;
 }
@@ -70,7 +73,7 @@ static int do_atomic(const struct xtal_op *op, const struct xtal_xlat *t, uint32
 }
 
 static inline bool done_with(struct xtal_completion *c, const struct xtal_op *op, uint32_t status,
-		      const struct xtal_xlat *t)
+			     const struct xtal_xlat *t)
 {
 	c->user = op->user;
 	c->opcode = op->opcode;
@@ -119,9 +122,11 @@ static inline int touch(const struct xtal_op *op, const struct xtal_xlat *t, uin
 
 /* The order of steps, once; compiled twice. plain: a write without notify word over a direct
  * path, which cannot fail (a third of the instructions). */
-static inline __attribute__((always_inline)) bool
-run(struct xtal_queue *q, const struct xtal_op *op, struct xtal_completion *c, struct xtal_xlat *t,
-    struct xtal_local *l, bool plain)
+static inline __attribute__((always_inline)) bool run(struct xtal_queue *q,
+						      const struct xtal_op *op,
+						      struct xtal_completion *c,
+						      struct xtal_xlat *t, struct xtal_local *l,
+						      bool plain)
 {
 	uint32_t status = XTAL_OK;
 	bool fresh;
@@ -135,7 +140,7 @@ run(struct xtal_queue *q, const struct xtal_op *op, struct xtal_completion *c, s
 		return false;
 	}
 	if (plain)
-		xtal_copy(t->reach.base + (op->remote.addr - t->reach.lo),
+		xtal_copy(xtal_reach_place(&t->reach, op->remote.addr),
 			  (void *)(uintptr_t)op->local, op->len);
 	else
 		err = touch(op, t, &status);
@@ -153,7 +158,7 @@ run(struct xtal_queue *q, const struct xtal_op *op, struct xtal_completion *c, s
 	if (xtal_unlikely(err == -ESTALE))
 		return false;
 	if (xtal_unlikely(err)) {
-		status = status_of(err, op->local, op->len);
+		status = status_of(err, op);
 	} else if (!status) {
 		xtal_bump(&q->counts.ops[t->path], 1);
 		xtal_bump(&q->counts.bytes[t->path], op->len);

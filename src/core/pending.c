@@ -106,6 +106,12 @@ static uint32_t stop_waiting(struct xtal_queue *q, const struct xtal_remote *r, 
 	if (waits_in_vain(q)) {
 		status = link->status;
 		explain(q, r, len, status, link->text);
+		/* What was posted behind it ends too: not one after another, each after a time
+		 * limit of its own. */
+		for (struct xtal_pending *p = q->start; p; p = p->next)
+			if (p->op.remote.tid == link->tid &&
+			    xtal_eid_equal(p->op.remote.eid, link->eid))
+				p->lost = status;
 	}
 	xtal_link_unwait(link, q);
 	return status;
@@ -144,6 +150,11 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 	if (waits_in_vain(q) && !my_turn(q, NULL))
 		return false;
 	status = stop_waiting(q, &p->op.remote, p->op.len);
+	if (!status && p->lost) {
+		if (!my_turn(q, NULL))
+			return false;
+		status = p->lost;
+	}
 	if (status) {
 		end(p, status);
 		return true;

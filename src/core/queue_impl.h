@@ -41,7 +41,8 @@ struct xtal_pending {
 	_Atomic bool done; /* release: everything of it is in place */
 	bool notify_sent;  /* the notify word travels with the message */
 	uint32_t peer_port, link_id;
-	uint32_t len; /* for the completion */
+	uint32_t len;  /* for the completion */
+	uint32_t lost; /* status of the link that ended before this one's turn came, or 0 */
 };
 
 enum xtal_kick_state {

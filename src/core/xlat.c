@@ -181,8 +181,8 @@ int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal
 		.full_fence = link->full_fence,
 		.path = (uint8_t)grant->path,
 		.rights = (uint8_t)grant->rights,
-		.direct_write = grant->reach.kind == XTAL_REACH_DIRECT &&
-				grant->rights & XTAL_RIGHT_WRITE,
+		.direct_write =
+			grant->reach.kind == XTAL_REACH_DIRECT && grant->rights & XTAL_RIGHT_WRITE,
 		.inline_ops = inline_ops(grant),
 		.ops = xtal_path_table[grant->reach.kind],
 		.slot_word = grant->slot_word,

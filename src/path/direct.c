@@ -91,11 +91,6 @@ void xtal_atomic_execute(void *addr, struct xtal_atomic *a)
 	}
 }
 
-static uint8_t *place(const struct xtal_reach *reach, uint64_t addr)
-{
-	return reach->base + (addr - reach->lo);
-}
-
 static void no_prepare(struct xtal_shared_iov *iov, uint64_t addr, size_t len, bool tail)
 {
 	(void)iov;
@@ -108,7 +103,7 @@ static int direct_put_body(const struct xtal_reach *reach, struct xtal_shared_io
 			   uint64_t addr, const void *src, size_t len)
 {
 	(void)iov;
-	xtal_copy_body(place(reach, addr), src, len);
+	xtal_copy_body(xtal_reach_place(reach, addr), src, len);
 	return 0;
 }
 
@@ -116,7 +111,7 @@ static int direct_put_tail(const struct xtal_reach *reach, struct xtal_shared_io
 			   uint64_t addr, const void *src, size_t len)
 {
 	(void)iov;
-	xtal_copy_tail(place(reach, addr), src, len);
+	xtal_copy_tail(xtal_reach_place(reach, addr), src, len);
 	return 0;
 }
 
@@ -124,7 +119,7 @@ static int direct_put(const struct xtal_reach *reach, struct xtal_shared_iov *io
 		      const void *src, size_t len)
 {
 	(void)iov;
-	xtal_copy(place(reach, addr), src, len);
+	xtal_copy(xtal_reach_place(reach, addr), src, len);
 	return 0;
 }
 
@@ -132,13 +127,13 @@ static int direct_get(const struct xtal_reach *reach, struct xtal_shared_iov *io
 		      void *dst, size_t len)
 {
 	(void)iov;
-	memmove(dst, place(reach, addr), len);
+	memmove(dst, xtal_reach_place(reach, addr), len);
 	return 0;
 }
 
 static int direct_atomic(const struct xtal_reach *reach, uint64_t addr, struct xtal_atomic *a)
 {
-	xtal_atomic_execute(place(reach, addr), a);
+	xtal_atomic_execute(xtal_reach_place(reach, addr), a);
 	return 0;
 }
 
@@ -154,7 +149,7 @@ static const struct xtal_path_ops direct_ops = {
 static int guarded_put_body(const struct xtal_reach *reach, struct xtal_shared_iov *iov,
 			    uint64_t addr, const void *src, size_t len)
 {
-	uint8_t *dst = place(reach, addr);
+	uint8_t *dst = xtal_reach_place(reach, addr);
 
 	(void)iov;
 	return xtal_os_guarded_copy(dst, src, len - xtal_copy_tail_len(dst, len));
@@ -163,7 +158,7 @@ static int guarded_put_body(const struct xtal_reach *reach, struct xtal_shared_i
 static int guarded_put_tail(const struct xtal_reach *reach, struct xtal_shared_iov *iov,
 			    uint64_t addr, const void *src, size_t len)
 {
-	uint8_t *dst = place(reach, addr);
+	uint8_t *dst = xtal_reach_place(reach, addr);
 	size_t tail = xtal_copy_tail_len(dst, len);
 
 	(void)iov;
@@ -183,13 +178,13 @@ static int guarded_get(const struct xtal_reach *reach, struct xtal_shared_iov *i
 		       void *dst, size_t len)
 {
 	(void)iov;
-	return xtal_os_guarded_copy(dst, place(reach, addr), len);
+	return xtal_os_guarded_copy(dst, xtal_reach_place(reach, addr), len);
 }
 
 /* The page is looked at first; a truncation between look and access is the residual. */
 static int guarded_atomic(const struct xtal_reach *reach, uint64_t addr, struct xtal_atomic *a)
 {
-	uint8_t *dst = place(reach, addr);
+	uint8_t *dst = xtal_reach_place(reach, addr);
 	int err = xtal_os_probe_write(dst);
 
 	if (!err)

@@ -32,6 +32,12 @@ struct xtal_reach {
 	int pid;       /* CMA */
 };
 
+/* DIRECT, GUARDED: where the owner's address is mapped here. */
+static inline uint8_t *xtal_reach_place(const struct xtal_reach *reach, uint64_t addr)
+{
+	return reach->base + (addr - reach->lo);
+}
+
 enum xtal_atomic_op {
 	XTAL_ATOMIC_CAS,
 	XTAL_ATOMIC_FAA,

@@ -156,7 +156,8 @@ static void a_stopped_owner_ends_messages_with_9(void **state)
 				assert_int_equal(dma_read(p.queue, &remote, &local), 0);
 			else if (round == 3)
 				assert_int_equal(dma_write_with_notify(p.queue, &remote, &local,
-								       &p.remote, 1), 0);
+								       &p.remote, 1),
+						 0);
 			else
 				assert_int_equal(dma_write(p.queue, &remote, &local), 0);
 		}
@@ -201,8 +202,8 @@ static void first_contact_with_a_stopped_owner_ends_with_9(void **state)
 	dma_delete_context(p.ctx);
 	p.ctx = dma_create_context(&p.list[0]);
 	p.queue = q = pair_queue(&p, 64);
-	p.local = dma_register_seg(p.ctx, &(struct dma_seg_cfg){
-		.addr = (uintptr_t)p.mem.data, .len = LEN });
+	p.local = dma_register_seg(
+		p.ctx, &(struct dma_seg_cfg){ .addr = (uintptr_t)p.mem.data, .len = LEN });
 	stop(&p);
 	local = part(p.local, 0, 8);
 	begin = suite_now_ms();
