@@ -73,6 +73,22 @@ static void ring_doorbell(struct xtal_link *link)
 	xtal_os_event_signal(link->doorbell);
 }
 
+/*
+ * Under the link's lock. A write is answered only at its end, so a long one moves without any
+ * word from the owner: that it takes frames off the ring is progress too. One frame at a time
+ * is watched for.
+ */
+static void note_progress(struct xtal_link *link, uint64_t now)
+{
+	uint64_t position;
+
+	if (!link->watched_seq || xtal_ring_consumed(&link->ring, &position) ||
+	    (int64_t)(position - link->watched) <= 0)
+		return;
+	xtal_requester_progress(&link->requester, link->watched_seq, now);
+	link->watched_seq = 0;
+}
+
 /* Under the link's lock: sends what fits. */
 static void pump(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine)
 {
@@ -81,6 +97,7 @@ static void pump(struct xtal_link *link, uint64_t now, const struct xtal_queue *
 	bool wake = false;
 	uint32_t room;
 
+	note_progress(link, now);
 	while (xtal_requester_next_frame(&link->requester, now, &frame)) {
 		struct xtal_pending *p = (struct xtal_pending *)(uintptr_t)frame.cookie;
 		uint32_t status;
@@ -101,6 +118,10 @@ static void pump(struct xtal_link *link, uint64_t now, const struct xtal_queue *
 		}
 		xtal_msg_encode(&frame.msg, slot.header);
 		xtal_requester_sent(&link->requester);
+		if (!link->watched_seq) {
+			link->watched_seq = frame.msg.seq;
+			link->watched = slot.position;
+		}
 		wake |= xtal_ring_publish(&link->ring);
 	}
 	if (link->ping && !xtal_ring_reserve(&link->ring, 0, &slot)) {
