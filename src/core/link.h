@@ -71,7 +71,7 @@ struct xtal_link {
 	struct xtal_requester_slot slots[XTAL_LINK_WINDOW];
 	struct xtal_lane lane; /* for data that arrives in messages */
 	struct xtal_drain drain;
-	_Atomic uint64_t polled_at; /* ns: when a program's thread last drained it itself */
+	_Atomic uint64_t polled_at;    /* ns: when a program's thread last drained it itself */
 	uint64_t watched, watched_seq; /* a frame in the ring: position, number (0: none) */
 	uint64_t patience; /* ns: when a claimed frame of an overdue operation is given up */
 	bool armed;        /* the owner signals our doorbell */

@@ -80,8 +80,8 @@ static void limits(void **state)
 	for (uint32_t i = 0; i < cfg.queue_depth; i++)
 		if (dma_faa(q, &p.remote, &(struct dma_seg){ .sva = p.local->sva, .len = 8 }, 1))
 			fail();
-	assert_int_equal(dma_faa(q, &p.remote,
-				 &(struct dma_seg){ .sva = p.local->sva, .len = 8 }, 1), 1);
+	assert_int_equal(
+		dma_faa(q, &p.remote, &(struct dma_seg){ .sva = p.local->sva, .len = 8 }, 1), 1);
 	assert_refused_because("65536");
 	dma_free_queue(q);
 	cfg.queue_depth++;
@@ -151,8 +151,11 @@ static void segments(void **state)
 	dma_unregister_seg(NULL, p.local);
 	dma_unregister_seg(p.ctx, NULL);
 	dma_unimport_seg(NULL);
-	cfg = (struct dma_seg_cfg){ .addr = 1, .len = UINT64_MAX, .tid = UINT32_MAX,
-				    .token_value = 6, .token_value_valid = true };
+	cfg = (struct dma_seg_cfg){ .addr = 1,
+				    .len = UINT64_MAX,
+				    .tid = UINT32_MAX,
+				    .token_value = 6,
+				    .token_value_valid = true };
 	s = dma_import_seg(&cfg); /* pure memory work */
 	assert_non_null(s);
 	assert_int_equal(s->sva, 1);
@@ -288,8 +291,8 @@ static void extensions(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(devices),  cmocka_unit_test(contexts), cmocka_unit_test(limits),
-		cmocka_unit_test(queues),   cmocka_unit_test(segments), cmocka_unit_test(posts),
+		cmocka_unit_test(devices),    cmocka_unit_test(contexts), cmocka_unit_test(limits),
+		cmocka_unit_test(queues),     cmocka_unit_test(segments), cmocka_unit_test(posts),
 		cmocka_unit_test(extensions),
 	};
 

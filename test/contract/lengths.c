@@ -30,8 +30,8 @@ struct big {
 /* A range of SIZE bytes that shows one object of WINDOW bytes again and again. */
 static void *map_window(int *fd)
 {
-	uint8_t *all = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-			    0);
+	uint8_t *all =
+		mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	*fd = memfd_create("big", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (all == MAP_FAILED || *fd < 0 || ftruncate(*fd, (off_t)WINDOW))
@@ -65,9 +65,9 @@ static int64_t open_big(void *args)
 	void *all = suite_path == XTAL_PATH_MAP ? map_sparse(&b->fd) : map_window(&b->fd);
 
 	b->addr = (uintptr_t)all;
-	b->seg = all ? dma_register_seg(b->owner->ctx, &(struct dma_seg_cfg){ .addr = b->addr,
-									      .len = SIZE }) :
-		       NULL;
+	b->seg = all ? dma_register_seg(b->owner->ctx,
+					&(struct dma_seg_cfg){ .addr = b->addr, .len = SIZE })
+		     : NULL;
 	if (!b->seg)
 		return -1;
 	b->value = *b->seg;
@@ -89,9 +89,10 @@ static int64_t drop_pages(void *args)
 {
 	struct big *b = args;
 
-	return suite_path == XTAL_PATH_MAP ?
-		       fallocate(b->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)SIZE) :
-		       0;
+	return suite_path == XTAL_PATH_MAP
+		       ? fallocate(b->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+				   (off_t)SIZE)
+		       : 0;
 }
 
 static void open_both(struct pair *p, struct big *b, uint8_t **mine, struct dma_seg **local)
@@ -104,8 +105,8 @@ static void open_both(struct pair *p, struct big *b, uint8_t **mine, struct dma_
 	*mine = map_window(&fd);
 	assert_non_null(*mine);
 	close(fd);
-	*local = dma_register_seg(p->ctx, &(struct dma_seg_cfg){ .addr = (uintptr_t)*mine,
-								 .len = SIZE });
+	*local = dma_register_seg(p->ctx,
+				  &(struct dma_seg_cfg){ .addr = (uintptr_t)*mine, .len = SIZE });
 	assert_non_null(*local);
 }
 

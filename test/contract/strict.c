@@ -18,8 +18,8 @@ static struct dma_seg *reg(struct pair *p, uint64_t addr, uint64_t len)
 
 static void registrations_are_as_hardware_wants_them(void **state)
 {
-	uint8_t *mem = mmap(NULL, 16 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			    0);
+	uint8_t *mem =
+		mmap(NULL, 16 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t at = (uintptr_t)mem;
 	struct dma_seg *a, *b;
 	struct pair p;
