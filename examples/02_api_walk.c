@@ -19,13 +19,15 @@
 #include <xtal.h> /* xtal_last_error: why a call was refused */
 
 #define DEPTH       512
+#define PAGE        4096
 #define POLLS       1000
 #define POLL_PAUSE  1000000 /* ns */
 #define SECRET      0x600dcafe
 #define OPERATION_7 7 /* any number of ours, to recognise the completion by */
 
-static char source[64] = "one-sided: nobody at the other end has to do anything";
-static char destination[64];
+/* Whole pages are what the hardware wants; Xtal takes any memory unless XTAL_STRICT=1 is set. */
+static _Alignas(PAGE) char source[64] = "one-sided: nobody at the other end has to do anything";
+static _Alignas(PAGE) char destination[64];
 
 static int failed(const char *what)
 {
@@ -43,7 +45,7 @@ static int finish(struct dma_queue *queue)
 		int got = dma_poll_queue(queue, 1, &cr);
 
 		if (got < 0)
-			return failed("dma_poll_queue");
+			return failed("cannot poll");
 		if (got == 0) { /* not yet */
 			nanosleep(&pause, NULL);
 			continue;
@@ -65,7 +67,7 @@ static int write_and_check(struct dma_queue *queue, struct dma_seg *remote, stru
 	/* The length is the local segment's; user_ctx comes back in the completion. */
 	queue->cfg.user_ctx = OPERATION_7;
 	if (dma_write(queue, remote, local) != DMA_STATUS_OK)
-		return failed("dma_write");
+		return failed("cannot write");
 	if (finish(queue))
 		return 1;
 	if (memcmp(source, destination, sizeof(source)) != 0) {
@@ -85,14 +87,14 @@ static int with_queue(struct dma_context *ctx, struct dma_queue *queue)
 
 	local = dma_register_seg(ctx, &cfg);
 	if (!local)
-		return failed("dma_register_seg of the source");
+		return failed("cannot register the source");
 	cfg = (struct dma_seg_cfg){ .addr = (uintptr_t)destination,
 				    .len = sizeof(destination),
 				    .token_value = SECRET,
 				    .token_value_valid = true };
 	owned = dma_register_seg(ctx, &cfg);
 	if (!owned) {
-		failed("dma_register_seg of the destination");
+		failed("cannot register the destination");
 		goto unregister_local;
 	}
 	/* What an owner tells its peers, by any way: address, length, tid and token. */
@@ -103,7 +105,7 @@ static int with_queue(struct dma_context *ctx, struct dma_queue *queue)
 				    .token_value_valid = true };
 	remote = dma_import_seg(&cfg);
 	if (!remote) {
-		failed("dma_import_seg");
+		failed("cannot import");
 		goto unregister_owned;
 	}
 	status = write_and_check(queue, remote, local);
@@ -125,7 +127,7 @@ static int with_device(struct dma_device *dev)
 
 	ctx = dma_create_context(dev);
 	if (!ctx)
-		return failed("dma_create_context");
+		return failed("no context");
 	printf("context 0x%05x on %s\n", ctx->tid, dev->name);
 
 	cfg.rmt_eid = dev->attr.eid; /* our own device: loopback */
@@ -134,7 +136,7 @@ static int with_device(struct dma_device *dev)
 		status = with_queue(ctx, queue);
 		dma_free_queue(queue);
 	} else {
-		failed("dma_alloc_queue");
+		failed("no queue");
 	}
 	dma_delete_context(ctx);
 	return status;
@@ -148,7 +150,7 @@ int main(void)
 
 	list = dma_get_device_list(&count);
 	if (!list)
-		return failed("dma_get_device_list");
+		return failed("no list");
 	status = count > 0 ? with_device(&list[0]) : failed("no device");
 	dma_free_device_list(list, count);
 	return status;

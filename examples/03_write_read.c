@@ -2,7 +2,7 @@
 /*
  * 03 - Two processes.
  *
- * The server registers plain malloc memory, tells the client where it is, and sleeps: it
+ * The server registers plain heap memory, tells the client where it is, and sleeps: it
  * makes no call while the client reads and writes there. The library exchanges nothing for
  * its users, so the descriptor travels over a socket of the program's own.
  *
@@ -51,7 +51,7 @@ static void open_side(void)
 {
 	struct dma_seg_cfg cfg = { .len = SIZE, .token_value = SECRET, .token_value_valid = true };
 
-	memory = malloc(SIZE);
+	memory = aligned_alloc(4096, SIZE); /* any heap memory, but hardware wants pages */
 	list = dma_get_device_list(&count);
 	if (!memory || !list || count == 0)
 		die("no memory or no device");

@@ -33,7 +33,7 @@ struct stream {
 	uint64_t wanted, posted, ended, failed;
 };
 
-static unsigned char source[SIZE], destination[SIZE];
+static _Alignas(SIZE) unsigned char source[SIZE], destination[SIZE]; /* whole pages */
 
 static int failed(const char *what)
 {
@@ -47,7 +47,7 @@ static int post_more(struct stream *s)
 	while (s->posted < s->wanted && s->posted - s->ended < DEPTH) {
 		s->queue->cfg.user_ctx = s->posted;
 		if (dma_write(s->queue, s->remote, s->local) != DMA_STATUS_OK)
-			return failed("dma_write");
+			return failed("cannot write");
 		s->posted++;
 	}
 	return 0;
@@ -71,7 +71,7 @@ static int on_completions(struct stream *s)
 		if (post_more(s))
 			return -1;
 	}
-	return got < 0 ? failed("dma_poll_queue") : 0;
+	return got < 0 ? failed("cannot poll") : 0;
 }
 
 static int on_event(struct dma_context *ctx)
@@ -88,7 +88,9 @@ static int watch(int epoll, int fd, uint32_t how)
 {
 	struct epoll_event event = { .events = how, .data.fd = fd };
 
-	return fd < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) ? failed("epoll_ctl") : 0;
+	return fd < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event)
+		       ? failed("cannot watch a descriptor")
+		       : 0;
 }
 
 /* The loop of the program. */

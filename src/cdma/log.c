@@ -40,6 +40,7 @@ void cdma_log_start(void)
 	if (atomic_load_explicit(&started, memory_order_relaxed) ||
 	    atomic_exchange_explicit(&started, true, memory_order_relaxed))
 		return;
+	xtal_config(); /* tells where the log goes */
 	read_level();
 	xtal_log(XTAL_LOG_INFO, CDMA_TAG, "libcdma %s, on Xtal %s", CDMA_VERSION, xtal_version());
 }

@@ -35,6 +35,11 @@ struct xtal_bulk {
 static struct xtal_lock bulks_lock;
 static struct xtal_list bulks = { &bulks, &bulks };
 
+struct xtal_link *xtal_bulk_link(const struct xtal_bulk *b)
+{
+	return b->grant->link;
+}
+
 void xtal_bulk_get(struct xtal_bulk *b)
 {
 	atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);

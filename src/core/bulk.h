@@ -21,6 +21,8 @@ struct xtal_pending;
 /* Begins the copy that p asks for, over a direct path. Errors: -ENOMEM. Under the queue's
  * lock. p->bulk holds a reference. */
 int xtal_bulk_start(struct xtal_pending *p, const struct xtal_xlat *t, const struct xtal_local *l);
+/* The link over which it goes; valid while the bulk is. */
+struct xtal_link *xtal_bulk_link(const struct xtal_bulk *b);
 void xtal_bulk_get(struct xtal_bulk *b);
 void xtal_bulk_put(struct xtal_bulk *b);
 

@@ -23,6 +23,10 @@
 #include "wire/control.h"
 #include "xtal.h"
 
+/* Questions at the owner at once: its answers must all fit into the socket, since it ends a
+ * session whose peer does not take them. */
+#define MAX_QUESTIONS 32u
+
 static void close_fds(int *fds, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -202,7 +206,7 @@ static void welcome(struct xtal_link *link, const struct xtal_control *c, int *f
 		try_cma(link, c);
 		xtal_messages_open(link);
 		atomic_store(&link->state, XTAL_LINK_UP);
-		xtal_link_wake(link);
+		xtal_link_wake(link, XTAL_WAIT_UP, UINT32_MAX);
 	}
 	xtal_unlock(&link->lock);
 	if (err) {
@@ -382,7 +386,7 @@ static int answer(struct xtal_link *link, const struct xtal_control *c, const in
 		else
 			deny(link, r->id, c->status, c->flags & XTAL_CONTROL_RETRY, c->text);
 		free(r);
-		xtal_link_wake(link);
+		xtal_link_wake(link, c->id, UINT32_MAX);
 	}
 	xtal_unlock(&link->lock);
 	return err;
@@ -451,6 +455,7 @@ int xtal_connect_watch(struct xtal_link *link)
 
 void xtal_connect_ask(struct xtal_link *link)
 {
+	unsigned asked = 0;
 	int err = 0;
 
 	xtal_lock(&link->lock);
@@ -458,7 +463,9 @@ void xtal_connect_ask(struct xtal_link *link)
 		struct xtal_resolve *r = xtal_container_of(n, struct xtal_resolve, node);
 		struct xtal_control c;
 
-		if (r->sent || atomic_load(&link->state) != XTAL_LINK_UP)
+		if (atomic_load(&link->state) != XTAL_LINK_UP || asked++ == MAX_QUESTIONS)
+			break;
+		if (r->sent)
 			continue;
 		xtal_control_init(&c, XTAL_CONTROL_RESOLVE);
 		c.id = r->id;
@@ -471,7 +478,7 @@ void xtal_connect_ask(struct xtal_link *link)
 		r->sent = !err;
 	}
 	xtal_unlock(&link->lock);
-	/* -EAGAIN: an answer, or the tick, brings us back here. */
+	/* -EAGAIN: an answer brings us back here. */
 	if (err && err != -EAGAIN)
 		xtal_link_fail(link, XTAL_UNREACHABLE, "asking the owner of port %u: %s",
 			       link->tid & 0xffff, strerror(-err));

@@ -72,7 +72,7 @@ int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 	if (!ctx)
 		return -ENOMEM;
 	ctx->dev = dev;
-	ctx->listener.fd = ctx->async_fd = -1;
+	ctx->listener.fd = ctx->spare_fd = ctx->async_fd = -1;
 	xtal_list_init(&ctx->sessions);
 	xtal_list_init(&ctx->links);
 	xtal_list_init(&ctx->queues);

@@ -27,6 +27,7 @@ struct xtal_context {
 	struct xtal_list node;  /* in the engine */
 
 	struct xtal_source listener;
+	int spare_fd; /* given up to turn a peer away when no other is left; the agent's */
 	struct xtal_lock sessions_lock;
 	struct xtal_list sessions; /* peers that reach us */
 

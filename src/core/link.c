@@ -101,6 +101,8 @@ static struct xtal_link *link_new(struct xtal_context *ctx, struct xtal_eid eid,
 	link->tid = tid;
 	link->pipeline = pipeline;
 	link->id = atomic_fetch_add(&ctx->next_link_id, 1) + 1;
+	/* No other link has these: an operation may bring the number of a question to the last. */
+	link->next_id = (uint64_t)link->id << 32;
 	atomic_store(&link->refs, 2); /* the list's and the caller's */
 	link->sock.fd = link->death.fd = link->doorbell = -1;
 	link->task.run = link_task;
@@ -283,10 +285,10 @@ static int resolve_self(struct xtal_link *link, const struct xtal_remote *remote
 	return 0;
 }
 
-/* Under the link's lock: the queue wants to hear of changes. */
-static void wait_for(struct xtal_link *link, struct xtal_queue *q)
+void xtal_link_wait(struct xtal_link *link, struct xtal_queue *q, uint64_t what)
 {
-	if (!q || q->wait_link == link)
+	atomic_store_explicit(&q->wait_for, what, memory_order_relaxed);
+	if (q->wait_link == link)
 		return;
 	/* One place at a time: the caller has left the other list (xtal_link_unwait). */
 	atomic_fetch_add_explicit(&link->refs, 1, memory_order_relaxed);
@@ -354,7 +356,9 @@ int xtal_link_resolve(struct xtal_link *link, const struct xtal_remote *remote, 
 		result = (int)link->status;
 		goto unlock;
 	case XTAL_LINK_CONNECTING:
-		goto wait;
+		if (waiter)
+			xtal_link_wait(link, waiter, XTAL_WAIT_UP);
+		goto unlock;
 	case XTAL_LINK_UP:
 		break;
 	}
@@ -387,8 +391,8 @@ int xtal_link_resolve(struct xtal_link *link, const struct xtal_remote *remote, 
 		*ask = r->id;
 		tell_agent = true;
 	}
-wait:
-	wait_for(link, waiter);
+	if (waiter)
+		xtal_link_wait(link, waiter, *ask);
 unlock:
 	xtal_unlock(&link->lock);
 	if (tell_agent)
@@ -405,10 +409,21 @@ void xtal_link_unwait(struct xtal_link *link, struct xtal_queue *q)
 	xtal_link_put(link);
 }
 
-void xtal_link_wake(struct xtal_link *link)
+uint32_t xtal_link_wake(struct xtal_link *link, uint64_t what, uint32_t most)
 {
-	for (struct xtal_list *n = link->waiters.next; n != &link->waiters; n = n->next)
-		xtal_pipeline_kick(xtal_container_of(n, struct xtal_queue, wait_node));
+	uint32_t kicked = 0;
+
+	for (struct xtal_list *n = link->waiters.next; n != &link->waiters && kicked < most;
+	     n = n->next) {
+		struct xtal_queue *q = xtal_container_of(n, struct xtal_queue, wait_node);
+
+		if (atomic_load_explicit(&q->wait_for, memory_order_relaxed) != what)
+			continue;
+		atomic_store_explicit(&q->wait_for, XTAL_WAIT_OVER, memory_order_relaxed);
+		xtal_pipeline_kick(q);
+		kicked++;
+	}
+	return kicked;
 }
 
 struct xtal_activity *xtal_link_seat(struct xtal_link *link)

@@ -74,6 +74,7 @@ struct xtal_link {
 	_Atomic uint64_t polled_at; /* ns: when a program's thread last drained it itself */
 	uint64_t patience; /* ns: when a claimed frame of an overdue operation is given up */
 	bool armed;        /* the owner signals our doorbell */
+	bool crowded;      /* some waiters wait for room in the window */
 	bool ping;         /* ask which frames the owner has seen */
 };
 
@@ -107,11 +108,18 @@ void xtal_link_unseat(struct xtal_link *link, struct xtal_activity *seat);
 void xtal_link_fail(struct xtal_link *link, uint32_t status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Kicks all waiters. Under the link's lock. */
-void xtal_link_wake(struct xtal_link *link);
+/* Kicks those who wait for this, at most so many, the oldest first. Returns how many. Under the
+ * link's lock. */
+uint32_t xtal_link_wake(struct xtal_link *link, uint64_t what, uint32_t most);
 /* The same soon, on the agent; the text is static. Under the link's lock. */
 void xtal_link_fail_later(struct xtal_link *link, uint32_t status, const char *text);
 
+/* What a queue in a link's list of waiters waits for: the answer to a question (its id), or: */
+#define XTAL_WAIT_UP   0                /* the link to come up */
+#define XTAL_WAIT_ROOM UINT64_MAX       /* room in the window */
+#define XTAL_WAIT_OVER (UINT64_MAX - 1) /* nothing any more: it has come, or the link has ended */
+/* Puts the queue into the list; it is in no other. Under both locks. */
+void xtal_link_wait(struct xtal_link *link, struct xtal_queue *queue, uint64_t what);
 /* Takes the queue out of the list of waiters. Under the queue's lock. */
 void xtal_link_unwait(struct xtal_link *link, struct xtal_queue *queue);
 

@@ -79,6 +79,7 @@ static void pump(struct xtal_link *link, uint64_t now, const struct xtal_queue *
 	struct xtal_requester_frame frame;
 	struct xtal_ring_slot slot;
 	bool wake = false;
+	uint32_t room;
 
 	while (xtal_requester_next_frame(&link->requester, now, &frame)) {
 		struct xtal_pending *p = (struct xtal_pending *)(uintptr_t)frame.cookie;
@@ -110,6 +111,9 @@ static void pump(struct xtal_link *link, uint64_t now, const struct xtal_queue *
 	}
 	if (wake)
 		ring_doorbell(link);
+	room = (uint32_t)(XTAL_LINK_WINDOW - (link->requester.tail - link->requester.head));
+	if (link->crowded && room)
+		link->crowded = xtal_link_wake(link, XTAL_WAIT_ROOM, room) == room;
 }
 
 /* Under the link's lock: one answer. Errors: -EPROTO. */
@@ -263,7 +267,10 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 			p->state = XTAL_PENDING_MESSAGE;
 			p->notify_sent = r.flags & XTAL_MSG_NOTIFY;
 			pump(link, now, p->queue);
-		} else if (err != -EAGAIN) {
+		} else if (err == -EAGAIN) {
+			link->crowded = true;
+			xtal_link_wait(link, p->queue, XTAL_WAIT_ROOM);
+		} else {
 			err = XTAL_LOCAL_OPERATION;
 		}
 	}
@@ -366,6 +373,16 @@ void xtal_messages_fail(struct xtal_link *link, uint32_t status)
 		if (e.finished)
 			finish((struct xtal_pending *)(uintptr_t)e.cookie, e.status, NULL);
 	}
+}
+
+uint64_t xtal_messages_moved(struct xtal_link *link)
+{
+	uint64_t at;
+
+	xtal_lock(&link->lock);
+	at = link->requester.progress_at;
+	xtal_unlock(&link->lock);
+	return at;
 }
 
 bool xtal_messages_overdue(struct xtal_link *link, uint64_t now)

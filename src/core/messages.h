@@ -16,7 +16,8 @@ void xtal_messages_close(struct xtal_link *link);
 
 /*
  * Hands the operation to the link. Under the queue's lock. 0: under way (p->link holds a
- * reference); -EAGAIN: the window is full, try after the next answer; or a positive status.
+ * reference); -EAGAIN: the window is full, the queue now waits for the link and is kicked when
+ * there is room; or a positive status.
  */
 int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p);
 
@@ -32,6 +33,9 @@ void xtal_messages_sleep(struct xtal_link *link);
 
 /* Ends all operations of the link with status. Under the link's lock. */
 void xtal_messages_fail(struct xtal_link *link, uint32_t status);
+
+/* ns: when the owner last answered or took something; 0: never. */
+uint64_t xtal_messages_moved(struct xtal_link *link);
 
 /* On the agent: true when an operation is overdue and the link must end. */
 bool xtal_messages_overdue(struct xtal_link *link, uint64_t now);

@@ -59,6 +59,8 @@ static int translate(struct xtal_queue *q, const struct xtal_remote *r, uint64_t
 	result = xtal_link_resolve(link, r, len, rights, q, ask, &grant, text, sizeof(text));
 	if (result > 0)
 		explain(q, r, len, (uint32_t)result, text);
+	if (result == XTAL_UNREACHABLE)
+		xtal_xlats_purge(&q->xlats, link);
 	if (!result) {
 		if (grant->path == XTAL_PATH_NONE) {
 			explain(q, r, len, XTAL_UNREACHABLE, "XTAL_PATHS leaves no path to it");
@@ -85,6 +87,36 @@ static bool my_turn(const struct xtal_queue *q, const struct xtal_link *message_
 	return !q->inflight || (message_link && q->flight_link == message_link);
 }
 
+static bool waits_in_vain(const struct xtal_queue *q)
+{
+	return q->wait_link && atomic_load(&q->wait_link->state) == XTAL_LINK_DEAD;
+}
+
+/*
+ * Leaves the list of waiters. When the link has ended its status is the operation's: a new link
+ * might end just so, and the operation never. 0: the link lives, or none was waited for.
+ */
+static uint32_t stop_waiting(struct xtal_queue *q, const struct xtal_remote *r, uint64_t len)
+{
+	struct xtal_link *link = q->wait_link;
+	uint32_t status = 0;
+
+	if (!link)
+		return 0;
+	if (waits_in_vain(q)) {
+		status = link->status;
+		explain(q, r, len, status, link->text);
+		/* What was posted behind it ends too: not one after another, each after a time
+		 * limit of its own. */
+		for (struct xtal_pending *p = q->start; p; p = p->next)
+			if (p->op.remote.tid == link->tid &&
+			    xtal_eid_equal(p->op.remote.eid, link->eid))
+				p->lost = status;
+	}
+	xtal_link_unwait(link, q);
+	return status;
+}
+
 /* Ends p by executing op here. False: not now. */
 static bool run_short(struct xtal_queue *q, struct xtal_pending *p, const struct xtal_op *op)
 {
@@ -98,15 +130,35 @@ static bool run_short(struct xtal_queue *q, struct xtal_pending *p, const struct
 	return true;
 }
 
+/* True while what the queue waits for has not come: whoever brings it kicks, and a poll costs
+ * nothing until then. Waiters for room are also helped by the tick. */
+static bool asleep(struct xtal_queue *q)
+{
+	uint64_t what = atomic_load_explicit(&q->wait_for, memory_order_relaxed);
+
+	return q->wait_link && what != XTAL_WAIT_OVER && what != XTAL_WAIT_ROOM;
+}
+
 static bool start(struct xtal_queue *q, struct xtal_pending *p)
 {
 	struct xtal_op plain = p->op;
 	struct xtal_local *l;
 	struct xtal_xlat *t, *unused;
+	uint32_t status;
 	int result;
 
-	if (q->wait_link)
-		xtal_link_unwait(q->wait_link, q);
+	if (waits_in_vain(q) && !my_turn(q, NULL))
+		return false;
+	status = stop_waiting(q, &p->op.remote, p->op.len);
+	if (!status && p->lost) {
+		if (!my_turn(q, NULL))
+			return false;
+		status = p->lost;
+	}
+	if (status) {
+		end(p, status);
+		return true;
+	}
 	result = translate(q, &p->op.remote, p->op.len, xtal_op_rights(p->op.opcode), &p->ask[0],
 			   &t);
 	if (result == -EINPROGRESS)
@@ -173,6 +225,8 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 
 bool xtal_pending_start(struct xtal_queue *q, struct xtal_pending *p)
 {
+	if (asleep(q))
+		return false;
 	/* Not begun and not waiting: a grant went stale meanwhile, so look again. */
 	for (unsigned tries = 0; tries < 4; tries++) {
 		if (!q->inflight)
@@ -252,14 +306,20 @@ bool xtal_pending_finish(struct xtal_queue *q, struct xtal_pending *p)
 {
 	struct xtal_op op = notify_op(p);
 	struct xtal_xlat *t;
+	uint32_t status;
 	int result;
 
 	if (!(p->op.flags & XTAL_OP_NOTIFY) || p->notify_sent ||
 	    atomic_load_explicit(&p->status, memory_order_relaxed))
 		return true;
+	if (p->state == XTAL_PENDING_NOTIFY && asleep(q))
+		return false;
 	p->state = XTAL_PENDING_NOTIFY;
-	if (q->wait_link)
-		xtal_link_unwait(q->wait_link, q);
+	status = stop_waiting(q, &op.remote, 8);
+	if (status) {
+		atomic_store_explicit(&p->status, status, memory_order_relaxed);
+		return true;
+	}
 	result = translate(q, &op.remote, 8, XTAL_RIGHT_WRITE, &p->ask[1], &t);
 	if (result == -EINPROGRESS)
 		return false;

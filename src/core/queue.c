@@ -251,6 +251,9 @@ static void retire(struct xtal_queue *q)
 	else /* its time begins now */
 		atomic_store_explicit(&q->first->progress, xtal_os_now(), memory_order_relaxed);
 	q->inflight--;
+	/* Nothing succeeds behind it over the same link, also before the agent has purged it. */
+	if (xtal_unlikely(status == XTAL_UNREACHABLE) && (p->link || p->bulk))
+		xtal_xlats_purge(&q->xlats, p->link ? p->link : xtal_bulk_link(p->bulk));
 	if (p->link) {
 		xtal_messages_retire(p->link);
 		xtal_link_put(p->link);
@@ -357,6 +360,8 @@ void xtal_queue_link_lost(struct xtal_queue *q, struct xtal_link *link)
 {
 	xtal_lock(&q->lock);
 	xtal_xlats_purge(&q->xlats, link);
+	if (q->wait_link == link)
+		atomic_store_explicit(&q->wait_for, XTAL_WAIT_OVER, memory_order_relaxed);
 	if (q->first)
 		xtal_pipeline_kick(q);
 	xtal_unlock(&q->lock);
@@ -381,7 +386,10 @@ static struct xtal_link *overdue(struct xtal_queue *q, uint64_t now)
 		if (!xtal_messages_overdue(link, now))
 			return NULL;
 	} else if (q->wait_link && long_ago(atomic_load(&p->progress), q->timeout_ns, now)) {
-		link = q->wait_link;
+		/* Others' operations fill the window: as long as those move, the owner lives. */
+		if (atomic_load_explicit(&q->wait_for, memory_order_relaxed) != XTAL_WAIT_ROOM ||
+		    long_ago(xtal_messages_moved(q->wait_link), q->timeout_ns, now))
+			link = q->wait_link;
 	}
 	if (link)
 		atomic_fetch_add_explicit(&link->refs, 1, memory_order_relaxed);

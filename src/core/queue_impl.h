@@ -41,7 +41,8 @@ struct xtal_pending {
 	_Atomic bool done; /* release: everything of it is in place */
 	bool notify_sent;  /* the notify word travels with the message */
 	uint32_t peer_port, link_id;
-	uint32_t len; /* for the completion */
+	uint32_t len;  /* for the completion */
+	uint32_t lost; /* status of the link that ended before this one's turn came, or 0 */
 };
 
 enum xtal_kick_state {
@@ -80,6 +81,7 @@ struct xtal_queue {
 	struct xtal_list wait_node;  /* in wait_link's waiters, under that link's lock */
 	struct xtal_link *wait_link; /* a reference; under the queue's lock */
 	struct xtal_queue *run_next; /* pipeline: under its lock */
+	_Atomic uint64_t wait_for;   /* what, see xtal_link_wait(); under the link's lock */
 	enum xtal_kick_state kick;
 };
 

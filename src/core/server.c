@@ -118,12 +118,14 @@ static bool serve(struct xtal_drain *d)
 	bool did = false;
 
 	for (unsigned i = 0; i < 16; i++) {
-		int n = 0;
+		uint64_t unused;
+		int n;
 
-		if (xtal_ring_has_room(&s->ring, XTAL_MSG_PIECE))
+		s->stalled = !xtal_ring_has_room(&s->ring, s->responder.config.piece);
+		if (!s->stalled)
 			n = xtal_ring_peek(&s->ring, &header, &payload, &len);
-		else
-			s->stalled = true;
+		else /* full, or the initiator's counter makes no sense */
+			n = xtal_ring_consumed(&s->ring, &unused);
 		if (n > 0 && !serve_one(s, header, payload, len, &why))
 			n = -EPROTO;
 		if (n < 0) {
@@ -143,11 +145,8 @@ static bool serve_before_sleep(struct xtal_drain *d)
 {
 	struct xtal_session *s = xtal_container_of(d, struct xtal_session, drain);
 
-	if (s->stalled) {
-		s->stalled = false;
-		/* Waiting for room: the initiator's release rings our doorbell. */
-		return xtal_ring_prepare_room(&s->ring, XTAL_MSG_PIECE);
-	}
+	if (s->stalled) /* the initiator's release rings our doorbell */
+		return xtal_ring_prepare_room(&s->ring, s->responder.config.piece);
 	return xtal_ring_prepare_sleep(&s->ring);
 }
 
@@ -372,12 +371,46 @@ static void session_death(struct xtal_source *src)
 		session_end(s, "its process died");
 }
 
+static void keep_spare(struct xtal_context *ctx)
+{
+	if (xtal_os_event_create(&ctx->spare_fd))
+		ctx->spare_fd = -1;
+	else
+		xtal_engine_track_fd(ctx->spare_fd);
+}
+
+/* Without descriptors a connection would wait, and wake us, for ever. */
+static void turn_away(struct xtal_context *ctx)
+{
+	struct xtal_control c;
+	int fd;
+
+	xtal_engine_close_fd(ctx->spare_fd);
+	ctx->spare_fd = -1;
+	if (!xtal_os_accept(ctx->listener.fd, &fd)) {
+		xtal_control_init(&c, XTAL_CONTROL_REFUSE);
+		c.status = XTAL_UNREACHABLE;
+		snprintf(c.text, sizeof(c.text),
+			 "the owner has no descriptor left (RLIMIT_NOFILE)");
+		xtal_os_send(fd, &c, sizeof(c), NULL, 0);
+		xtal_os_close(fd);
+		xtal_count(&xtal_totals.denied, 1);
+		xtal_log(XTAL_LOG_ERROR, "xtal",
+			 "port %u: no descriptor left for a peer "
+			 "(RLIMIT_NOFILE); it was turned away",
+			 ctx->port);
+	} else {
+		xtal_os_sleep_ns(1000000); /* another thread was faster */
+	}
+	keep_spare(ctx);
+}
+
 static void accept_ready(struct xtal_source *src)
 {
 	struct xtal_context *ctx = xtal_container_of(src, struct xtal_context, listener);
-	int fd;
+	int fd, err;
 
-	while (!xtal_os_accept(src->fd, &fd)) {
+	while (!(err = xtal_os_accept(src->fd, &fd))) {
 		struct xtal_session *s = aligned_alloc(XTAL_CACHE_LINE, (sizeof(*s) + 63) & ~63ull);
 
 		if (!s) {
@@ -412,18 +445,26 @@ static void accept_ready(struct xtal_source *src)
 			s->death.fd = -1;
 		}
 	}
+	if (err == -EMFILE || err == -ENFILE)
+		turn_away(ctx);
 }
 
 int xtal_server_open(struct xtal_context *ctx)
 {
+	int err;
+
 	ctx->listener.ready = accept_ready;
-	return xtal_agent_watch(&ctx->listener);
+	err = xtal_agent_watch(&ctx->listener);
+	if (!err)
+		keep_spare(ctx);
+	return err;
 }
 
 void xtal_server_close(struct xtal_context *ctx)
 {
 	xtal_agent_unwatch(&ctx->listener);
 	xtal_engine_close_fd(ctx->listener.fd);
+	xtal_engine_close_fd(ctx->spare_fd);
 	while (!xtal_list_empty(&ctx->sessions))
 		session_end(xtal_container_of(ctx->sessions.next, struct xtal_session, node),
 			    "the context is closed");

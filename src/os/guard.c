@@ -95,7 +95,7 @@ static int copy_by_pipe(char *dst, const char *src, size_t len)
 
 	if (pipe2(fd, O_CLOEXEC | O_NONBLOCK))
 		return -errno;
-	while (len > 0 && ret == 0) {
+	while (len > 0) {
 		ssize_t n = write(fd[1], src, len < PIPE_PIECE ? len : PIPE_PIECE);
 
 		if (n < 0 && errno == EINTR)
@@ -105,6 +105,8 @@ static int copy_by_pipe(char *dst, const char *src, size_t len)
 			break;
 		}
 		ret = drain_pipe(fd[0], dst, (size_t)n);
+		if (ret)
+			break;
 		dst += n;
 		src += n;
 		len -= (size_t)n;

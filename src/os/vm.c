@@ -120,8 +120,11 @@ int xtal_os_object_publish_readonly(int fd, int *ro_fd)
 {
 	int ro, ret = xtal_os_reopen(fd, O_RDONLY, &ro);
 
-	if (ret)
-		return ret;
+	if (ret) { /* no /proc here: the seal alone forbids writes, maps and holes by this fd */
+		ro = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		if (ro < 0)
+			return -errno;
+	}
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE)) {
 		ret = -errno;
 		close(ro);

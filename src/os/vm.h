@@ -21,8 +21,9 @@ size_t xtal_os_page_size(void);
 int xtal_os_object_create(const char *name, size_t len, bool dontfork, int *fd, void **map);
 
 /* Seals the object so that fds opened from now on cannot be mapped writable, and returns a
- * new read-only fd of it (through /proc/self/fd). Our existing mapping stays writable.
- * Without F_SEAL_FUTURE_WRITE or /proc: -errno. */
+ * new read-only fd of it (through /proc/self/fd; without /proc a duplicate, which the seal
+ * makes as good as read-only). Our existing mapping stays writable. Without
+ * F_SEAL_FUTURE_WRITE: -errno. */
 int xtal_os_object_publish_readonly(int fd, int *ro_fd);
 
 /* A new fd on the same object opened with the given access (O_RDONLY, O_RDWR). -errno. */

@@ -147,6 +147,7 @@ int suite_run(int argc, char **argv, const char *name, const struct CMUnitTest *
 		printf("SKIP: %s\n", missing);
 		return 77;
 	}
+	cmocka_set_test_filter(getenv("XTAL_TEST_FILTER")); /* a pattern, for working on one */
 	failed = _cmocka_run_group_tests(name, tests, n, NULL, NULL);
 	return failed ? failed : check_counters();
 }

@@ -112,7 +112,8 @@ static void collect(struct books *b)
 		if (cr[i].status && cr[i].status != DMA_CR_ACK_TIMEOUT_ERR)
 			proc_die("status %d after a death", cr[i].status);
 		if (!cr[i].status && b->failed)
-			proc_die("an operation succeeded behind a failed one");
+			proc_die("operation %llu succeeded behind a failed one",
+				 (unsigned long long)b->ended - 1);
 		b->failed |= cr[i].status != 0;
 	}
 }

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Few descriptors, little memory: each attempt works or is refused with a reason; nothing hangs,
+ * crashes, or burns the processor.
+ */
+/* ctest: timeout=240 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "lib/peer.h"
+#include "lib/proc.h"
+#include "xtal.h"
+
+#define SEGMENT  ((size_t)256 << 10)
+#define PATIENCE 30000u
+
+struct scene {
+	struct peer_owner owner;
+	unsigned fds;
+	size_t space; /* RLIMIT_AS beyond what is mapped; 0: none */
+	_Atomic uint32_t worked, refused;
+};
+
+static void limit(int which, rlim_t value)
+{
+	struct rlimit r = { .rlim_cur = value, .rlim_max = value };
+
+	if (setrlimit(which, &r))
+		proc_die("setrlimit: %m");
+}
+
+/* Ends the process as refused; the reason must be there. */
+static int refused(struct scene *s, const char *what)
+{
+	if (!*xtal_last_error())
+		proc_die("%s was refused without a reason", what);
+	atomic_fetch_add(&s->refused, 1);
+	return 0;
+}
+
+/* Does everything once; stops at the first refusal. */
+static int try_all(struct scene *s, enum peer_path path)
+{
+	struct dma_seg_cfg sc = { .len = SEGMENT };
+	struct queue_cfg qc = { .queue_depth = 8,
+				.rmt_eid.dw0 = PEER_LOOPBACK,
+				.event_mode = true };
+	struct dma_seg *local, remote = peer_remote(&s->owner.export, 0, SEGMENT);
+	struct dma_device *list;
+	struct dma_context *ctx;
+	struct dma_queue *q;
+	struct dma_cr cr;
+	void *memory;
+	uint32_t n;
+
+	list = dma_get_device_list(&n);
+	if (!list || !n)
+		return refused(s, "the device list");
+	ctx = dma_create_context(&list[0]);
+	if (!ctx)
+		return refused(s, "the context");
+	memory = path == PEER_MAP ? xtal_alloc(SEGMENT) : malloc(SEGMENT);
+	if (!memory)
+		return path == PEER_MAP ? refused(s, "xtal_alloc") : 0;
+	sc.addr = (uintptr_t)memory;
+	local = dma_register_seg(ctx, &sc);
+	if (!local)
+		return refused(s, "the segment");
+	q = dma_alloc_queue(ctx, &qc);
+	if (!q)
+		return refused(s, "the queue");
+	if (dma_write(q, &remote, local) != DMA_STATUS_OK)
+		return refused(s, "the post");
+	cr = peer_complete(q, 15000);
+	if (cr.status && cr.status != DMA_CR_ACK_TIMEOUT_ERR &&
+	    cr.status != DMA_CR_LOC_OPERATION_ERR)
+		proc_die("status %d", cr.status);
+	if (cr.status)
+		atomic_fetch_add(&s->refused, 1);
+	else
+		atomic_fetch_add(&s->worked, 1);
+	dma_wait_queue(q, 1, 1, &cr);
+	dma_free_queue(q);
+	dma_unregister_seg(ctx, local);
+	dma_delete_context(ctx);
+	dma_free_device_list(list, n);
+	return 0;
+}
+
+static int with_few_fds(void *arg)
+{
+	struct scene *s = arg;
+
+	setenv("XTAL_LOG", "/dev/null", 1);
+	setenv("XTAL_TIMEOUT_MS", "500", 1);
+	limit(RLIMIT_NOFILE, s->fds);
+	return try_all(s, s->owner.path);
+}
+
+static int with_little_space(void *arg)
+{
+	struct scene *s = arg;
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	setenv("XTAL_LOG", "/dev/null", 1);
+	setenv("XTAL_TIMEOUT_MS", "500", 1);
+	if (!f || fscanf(f, "%lu", &pages) != 1)
+		proc_die("statm");
+	fclose(f);
+	limit(RLIMIT_AS, pages * (size_t)sysconf(_SC_PAGESIZE) + s->space);
+	return try_all(s, s->owner.path);
+}
+
+static pid_t start_owner(struct scene *s, enum peer_path path)
+{
+	pid_t pid;
+
+	s->owner.path = path;
+	s->owner.len = SEGMENT;
+	pid = proc_start(peer_owner_run, &s->owner);
+	assert_true(proc_await(&s->owner.ready, 1, PATIENCE));
+	return pid;
+}
+
+static void end_owner(struct scene *s, pid_t pid)
+{
+	atomic_store(&s->owner.quit, 1);
+	assert_int_equal(proc_join(pid, PATIENCE), 0);
+}
+
+/* Every number from none to plenty, for an initiator. */
+static void few_descriptors(void **state)
+{
+	(void)state;
+	for (unsigned path = 0; path <= PEER_CMA; path++) {
+		struct scene *s = proc_shared(sizeof(*s));
+		pid_t owner = start_owner(s, (enum peer_path)path);
+
+		for (s->fds = 3; s->fds < 36; s->fds++) {
+			int status = proc_run(with_few_fds, s, PATIENCE);
+
+			if (status)
+				print_error("%u descriptors: wait status 0x%x\n", s->fds, status);
+			assert_int_equal(status, 0);
+		}
+		print_message("%s: %u times refused, %u times it worked\n",
+			      peer_path_name(s->owner.path), s->refused, s->worked);
+		assert_true(s->refused > 0 && s->worked > 0);
+		end_owner(s, owner);
+	}
+}
+
+static void little_address_space(void **state)
+{
+	struct scene *s = proc_shared(sizeof(*s));
+	const char *sanitize = getenv("XTAL_SANITIZE");
+	pid_t owner;
+
+	(void)state;
+	if (sanitize && *sanitize)
+		proc_skip("sanitizers need all of the address space");
+	owner = start_owner(s, PEER_MAP);
+	for (s->space = 0; s->space < (size_t)24 << 20;
+	     s->space += s->space < 4096 * 256 ? 65536 : (size_t)1 << 20) {
+		int status = proc_run(with_little_space, s, PATIENCE);
+
+		if (status)
+			print_error("%zu bytes: wait status 0x%x\n", s->space, status);
+		assert_int_equal(status, 0);
+	}
+	print_message("%u times refused, %u times it worked\n", s->refused, s->worked);
+	end_owner(s, owner);
+}
+
+/* An owner whose table is full when peers come: it must not spin, and serve when it can again. */
+struct full {
+	struct peer_export export;
+	_Atomic uint32_t ready, fill, filled, quit;
+};
+
+static int full_owner(void *arg)
+{
+	struct full *f = arg;
+	int last = -1, fd;
+	struct peer p;
+
+	setenv("XTAL_LOG", "/dev/null", 1);
+	limit(RLIMIT_NOFILE, 64);
+	peer_open(&p);
+	peer_register(&p, peer_memory(PEER_CMA, SEGMENT), SEGMENT, &f->export);
+	atomic_store(&f->ready, 1);
+	if (!proc_await(&f->fill, 1, PATIENCE))
+		return 1;
+	while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+		last = fd;
+	atomic_store(&f->filled, 1);
+	while (atomic_load(&f->fill) < 2)
+		proc_sleep_us(50000); /* almost idle: what is used is the library's */
+	for (fd = last; fd > last - 20; fd--)
+		close(fd);
+	while (!atomic_load(&f->quit))
+		proc_sleep_us(1000);
+	return 0;
+}
+
+static int knock(void *arg)
+{
+	struct full *f = arg;
+	struct dma_queue *q;
+	struct dma_seg *local;
+	struct peer p;
+	int status;
+
+	setenv("XTAL_TIMEOUT_MS", "700", 1);
+	setenv("XTAL_LOG", "/dev/null", 1);
+	peer_open(&p);
+	local = peer_register(&p, peer_memory(PEER_CMA, 4096), 4096, NULL);
+	q = peer_queue(&p, 4);
+	status = peer_write(q, peer_remote(&f->export, 0, 4096), *local);
+	return status;
+}
+
+static void an_owner_without_descriptors(void **state)
+{
+	struct full *f = proc_shared(sizeof(*f));
+	pid_t own = proc_start(full_owner, f);
+	uint64_t cpu;
+
+	(void)state;
+	assert_true(proc_await(&f->ready, 1, PATIENCE));
+	atomic_store(&f->fill, 1);
+	assert_true(proc_await(&f->filled, 1, PATIENCE));
+	cpu = proc_cpu_ns(own);
+	assert_int_equal(proc_run(knock, f, PATIENCE), DMA_CR_ACK_TIMEOUT_ERR << 8);
+	cpu = proc_cpu_ns(own) - cpu;
+	print_message("the owner used %.1f ms of its processor meanwhile\n", (double)cpu / 1e6);
+	assert_true(cpu < 20000000);
+	atomic_store(&f->fill, 2);
+	proc_sleep_us(100000);
+	assert_int_equal(proc_run(knock, f, PATIENCE), 0);
+	atomic_store(&f->quit, 1);
+	assert_int_equal(proc_join(own, PATIENCE), 0);
+}
+
+/* F17: nothing is pinned, so 64 KiB of lockable memory are enough for a segment of 1 GiB. */
+static int registers_a_gibibyte(void *arg)
+{
+	struct scene *s = arg;
+	size_t len = (size_t)1 << 30;
+	struct dma_queue *q;
+	struct dma_seg *local;
+	uint8_t *memory;
+	struct peer p;
+
+	limit(RLIMIT_MEMLOCK, 65536);
+	peer_open(&p);
+	memory = mmap(NULL, len, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED)
+		return 77;
+	local = peer_register(&p, memory, len, NULL);
+	q = peer_queue(&p, 4);
+	peer_fill(memory + len - SEGMENT, SEGMENT, 6);
+	peer_expect(peer_write(q, peer_remote(&s->owner.export, 0, SEGMENT),
+			       peer_part(local, len - SEGMENT, SEGMENT)),
+		    "write");
+	return 0;
+}
+
+static void little_lockable_memory(void **state)
+{
+	struct scene *s = proc_shared(sizeof(*s));
+	pid_t owner = start_owner(s, PEER_CMA);
+
+	(void)state;
+	assert_int_equal(proc_run(registers_a_gibibyte, s, PATIENCE), 0);
+	end_owner(s, owner);
+}
+
+/* F107: a /dev/shm of 1 MiB is of no concern: our objects have no place there. */
+static int tiny_shm(void *arg)
+{
+	static char before[4096], after[4096];
+	struct scene *s = arg;
+	size_t len = (size_t)64 << 20;
+	struct dma_queue *q;
+	struct dma_seg *local;
+	pid_t owner;
+	struct peer p;
+
+	if (proc_private() || mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=1m"))
+		return 77;
+	proc_leftovers(before, sizeof(before));
+	s->owner.path = PEER_MAP;
+	s->owner.len = len;
+	owner = proc_start(peer_owner_run, &s->owner);
+	if (!proc_await(&s->owner.ready, 1, PATIENCE))
+		return 1;
+	peer_open(&p);
+	local = peer_register(&p, peer_memory(PEER_MAP, len), len, NULL);
+	q = peer_queue(&p, 4);
+	peer_expect(peer_write(q, peer_remote(&s->owner.export, 0, len), *local), "write");
+	dma_free_queue(q);
+	dma_unregister_seg(p.ctx, local);
+	peer_close(&p);
+	atomic_store(&s->owner.quit, 1);
+	if (proc_join(owner, PATIENCE))
+		return 1;
+	proc_sleep_us(10000);
+	proc_leftovers(after, sizeof(after));
+	return strcmp(before, after) != 0;
+}
+
+static void a_tiny_dev_shm(void **state)
+{
+	struct scene *s = proc_shared(sizeof(*s));
+	int status = proc_run(tiny_shm, s, PATIENCE);
+
+	(void)state;
+	if (status == 77 << 8)
+		proc_skip("no mount namespace");
+	assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(few_descriptors, proc_end_all),
+		cmocka_unit_test_teardown(little_address_space, proc_end_all),
+		cmocka_unit_test_teardown(an_owner_without_descriptors, proc_end_all),
+		cmocka_unit_test_teardown(little_lockable_memory, proc_end_all),
+		cmocka_unit_test_teardown(a_tiny_dev_shm, proc_end_all),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
