@@ -105,13 +105,12 @@ PY
 }
 
 none_left() {
-	local i
+	local tries=10
 
-	for i in 1 2 3 4 5 6 7 8 9 10; do
-		[ -n "$(leftovers)" ] || return 0
+	while [ -n "$(leftovers)" ]; do
+		[ $((tries -= 1)) -gt 0 ] || return 1
 		sleep 0.2
 	done
-	return 1
 }
 
 usable() {
