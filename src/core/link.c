@@ -180,28 +180,35 @@ void xtal_link_put(struct xtal_link *link)
 	free(link);
 }
 
+/* Under the link's lock. */
+static void grant_free(struct xtal_grant *g)
+{
+	struct xtal_window *w = g->window;
+
+	if (w && --w->refs == 0) {
+		xtal_list_remove(&w->node);
+		xtal_connect_unmap(w);
+		free(w);
+	}
+	free(g);
+}
+
 void xtal_grant_put(struct xtal_grant *g)
 {
 	struct xtal_link *link = g->link;
 
 	if (atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) == 1) {
-		struct xtal_window *w = g->window;
-
-		if (w) {
-			xtal_lock(&link->lock);
-			if (--w->refs)
-				w = NULL;
-			else
-				xtal_list_remove(&w->node);
-			xtal_unlock(&link->lock);
-			if (w) {
-				xtal_connect_unmap(w);
-				free(w);
-			}
-		}
-		free(g);
+		xtal_lock(&link->lock);
+		grant_free(g);
+		xtal_unlock(&link->lock);
 	}
 	xtal_link_put(link);
+}
+
+void xtal_grant_unlisted(struct xtal_grant *g)
+{
+	if (atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) == 1)
+		grant_free(g);
 }
 
 /* Under the link's lock: takes the set's reference away (it held none on the link). */
