@@ -291,7 +291,7 @@ static int resolve_self(struct xtal_link *link, const struct xtal_remote *remote
 		.hi = found.hi,
 		.token = remote->token,
 		.token_valid = remote->token_valid,
-		.rights = rights,
+		.rights = found.rights,
 		.slot = found.slot,
 		.word = found.word,
 		.slot_word = &reg->table->word[found.slot],
