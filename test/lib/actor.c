@@ -185,7 +185,7 @@ static void *run_thread(void *arg)
 struct actor *actor_thread(void)
 {
 	struct actor *a = calloc(1, sizeof(*a));
-	pthread_t thread;
+	pthread_t thread = 0;
 	int pair[2];
 
 	socket_pair(pair);
