@@ -201,7 +201,7 @@ static int enqueue(struct xtal_queue *q, const struct xtal_op *op)
 	q->last = &p->next;
 	if (!q->start)
 		q->start = p;
-	tick_me(q);
+	atomic_store_explicit(&q->busy, true, memory_order_relaxed);
 	xtal_queue_progress(q);
 	return 0;
 }
@@ -265,7 +265,7 @@ static void retire(struct xtal_queue *q)
 	complete(q, c);
 }
 
-void xtal_queue_progress(struct xtal_queue *q)
+static void advance(struct xtal_queue *q)
 {
 	for (;;) {
 		struct xtal_pending *p = q->first;
@@ -282,8 +282,15 @@ void xtal_queue_progress(struct xtal_queue *q)
 			break;
 		q->start = p->next;
 	}
+}
+
+void xtal_queue_progress(struct xtal_queue *q)
+{
+	advance(q);
 	if (!q->first)
 		atomic_store_explicit(&q->busy, false, memory_order_relaxed);
+	else if (q->first->state != XTAL_PENDING_BULK)
+		tick_me(q); /* fragments end by themselves; all else waits for somebody */
 }
 
 /* The polling caller's share of the work. */
