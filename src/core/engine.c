@@ -72,6 +72,7 @@ static void after_fork_child(void)
 	xtal_lanes_fork_child();
 	xtal_agent_fork_child();
 	xtal_pipelines_fork_child();
+	xtal_revoke_fork_child();
 	after_fork_parent();
 }
 

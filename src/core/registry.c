@@ -173,11 +173,12 @@ static int insert(struct xtal_registry *r, struct xtal_segment *seg)
 		return err;
 	}
 	/* Release: whoever is granted this word sees the segment's memory as it is now. */
-	atomic_store_explicit(&r->table->word[seg->slot],
-			      xtal_slot_next(atomic_load_explicit(&r->table->word[seg->slot],
-								  memory_order_relaxed),
-					     XTAL_SEG_LIVE),
-			      memory_order_release);
+	atomic_store_explicit(
+		&r->table->word[seg->slot],
+		xtal_slot_next(
+			atomic_load_explicit(&r->table->word[seg->slot], memory_order_relaxed),
+			xtal_revoke_moves(seg->backing.object) ? XTAL_SEG_MOVING : XTAL_SEG_LIVE),
+		memory_order_release);
 	return 0;
 }
 

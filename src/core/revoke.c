@@ -18,6 +18,9 @@
 #include "os/proc.h"
 #include "xtal.h"
 
+/* How long peers get to leave memory whose pages are to be exchanged. */
+#define SETTLE_NS 1000000000u
+
 static bool full_fence;
 
 void xtal_revoke_setup(void)
@@ -107,7 +110,23 @@ struct move {
 	struct xtal_object *object;
 	const struct xtal_segment *skip;
 	bool moving;
+	uint64_t deadline;
+	bool late; /* somebody was still in it then */
 };
+
+static struct xtal_lock exchange_lock; /* one at a time; held for long */
+static struct xtal_object *_Atomic exchanged;
+
+bool xtal_revoke_moves(const struct xtal_object *o)
+{
+	return o && atomic_load(&exchanged) == o;
+}
+
+void xtal_revoke_fork_child(void)
+{
+	atomic_store(&exchange_lock.held, 0);
+	atomic_store(&exchanged, NULL);
+}
 
 static void move_one(struct xtal_context *ctx, void *arg)
 {
@@ -116,10 +135,10 @@ static void move_one(struct xtal_context *ctx, void *arg)
 	xtal_registry_move(&ctx->registry, m->object, m->skip, m->moving);
 }
 
-/* No running peer is writing into a segment of the object that is moving. */
+/* No running peer, and none of us, is in a segment of the object that is moving. */
 static void settle_one(struct xtal_context *ctx, void *arg)
 {
-	const struct move *m = arg;
+	struct move *m = arg;
 	struct xtal_registry *r = &ctx->registry;
 
 	for (uint32_t i = 0; i < XTAL_MAX_SEGMENTS; i++) {
@@ -133,23 +152,35 @@ static void settle_one(struct xtal_context *ctx, void *arg)
 		xtal_unlock(&r->lock);
 		if (i >= r->slots)
 			break;
-		while (ours && look(ctx, i, false).running)
+		while (ours && !m->late &&
+		       (look(ctx, i, false).running ||
+			xtal_lanes_busy(xtal_lane_id(ctx->number, i), NULL))) {
 			xtal_os_sleep_ns(50000);
+			m->late = xtal_os_now() > m->deadline;
+		}
 	}
 }
 
-/* Errors: -errno, nothing changed. */
+/* Errors: -EBUSY (a peer does not leave), -errno; nothing changed then. */
 static int exchange(struct xtal_object *o, const struct xtal_segment *skip)
 {
-	struct move m = { .object = o, .skip = skip, .moving = true };
+	struct move m = {
+		.object = o, .skip = skip, .moving = true, .deadline = xtal_os_now() + SETTLE_NS
+	};
 	int err;
 
+	xtal_lock(&exchange_lock);
+	/* From here on new segments begin as moving (partner: insert(), under the registry's lock,
+	 * which the first walk takes too). */
+	atomic_store(&exchanged, o);
 	xtal_engine_each(move_one, &m);
 	owner_fence();
 	xtal_engine_each(settle_one, &m);
-	err = xtal_object_replace(o);
+	err = m.late ? -EBUSY : xtal_object_replace(o);
 	m.moving = false;
+	atomic_store(&exchanged, NULL);
 	xtal_engine_each(move_one, &m);
+	xtal_unlock(&exchange_lock);
 	return err;
 }
 

@@ -6,13 +6,19 @@
 #ifndef XTAL_CORE_REVOKE_H
 #define XTAL_CORE_REVOKE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct xtal_context;
+struct xtal_object;
 struct xtal_segment;
 
 /* Reads and checks whether the process can run global fences; once. */
 void xtal_revoke_setup(void);
+
+/* True while the object's pages are being exchanged. Under a registry's lock. */
+bool xtal_revoke_moves(const struct xtal_object *object);
+void xtal_revoke_fork_child(void);
 
 /* Assumes the slot's word of seg changed already. Blocks. */
 void xtal_revoke_wait(struct xtal_segment *seg);
