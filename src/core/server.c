@@ -178,7 +178,10 @@ static int make_memory(struct xtal_session *s, uint64_t capacity, int *fd)
 	if (err)
 		return err;
 	s->memory_len = len;
+	/* Partner: look() of revoke.c, on the thread that unregisters. */
+	xtal_lock(&s->ctx->sessions_lock);
 	s->board = s->memory;
+	xtal_unlock(&s->ctx->sessions_lock);
 	rings = (uint8_t *)s->memory + xtal_board_bytes();
 	err = xtal_ring_init_at(rings, capacity, xtal_config()->counter_start);
 	if (!err)
