@@ -6,7 +6,8 @@
 #   BENCH_ROUNDS=5     rounds; every figure is the median over them
 #   BENCH_SLICES=15    slices per round and way, measured in turn
 #   BENCH_ONLY="copy rate"   only these measurements; see doc/benchmarks.md
-#   BENCH_PLOT=0       no sweep over sizes, no plots
+#   BENCH_PLOT=3       rounds of the sweep over sizes; 0: no sweep, no plots
+#   BENCH_SIZES="8 ..."      its sizes
 #   BENCH_IDLE=10      seconds of the idle measurement
 # Exit status: 0 when every bound that was measured is met, 1 otherwise.
 set -u
@@ -89,9 +90,10 @@ wanted idle && measure idle idle --seconds "${BENCH_IDLE:-10}"
 wanted memory && measure memory memory
 
 # The plots: fewer slices, powers of four.
-if [ "${BENCH_PLOT:-1}" != 0 ]; then
-	for r in 1 2 3; do
-		for size in 8 32 128 512 2048 8192 32768 131072 524288 2097152; do
+if [ "${BENCH_PLOT:-3}" != 0 ]; then
+	sizes=${BENCH_SIZES:-8 32 128 512 2048 8192 32768 131072 524288 2097152}
+	for r in $(seq "${BENCH_PLOT:-3}"); do
+		for size in $sizes; do
 			rounds=1 slices=5
 			measure lat.map latency --size $size xtal memcpy vm
 			XTAL_PATHS=cma measure lat.cma latency --memory malloc --size $size xtal
@@ -107,6 +109,6 @@ if [ "${BENCH_PLOT:-1}" != 0 ]; then
 			UCX_TLS=posix,cma,self UCX_ALLOC_PRIO=heap \
 				ucx bw.ucx_cma $r $size $((count / 2)) ucp_put_bw
 		done
-	done 2>/dev/null
+	done 2>"$out/sweep.log"
 fi
 exec python3 bench/report.py table "$lines" "$out"

@@ -18,8 +18,10 @@ static void read_level(void)
 	};
 	const char *text = xtal_config_foreign("CDMA_LOG_LEVEL");
 
-	if (!text)
+	if (!text) {
+		xtal_log_set_level(CDMA_TAG, XTAL_LOG_INFO); /* as the original */
 		return;
+	}
 	for (unsigned i = 0; i < XTAL_ARRAY_SIZE(names); i++) {
 		if (strcasecmp(text, names[i]) == 0) {
 			xtal_log_set_level(CDMA_TAG, (enum xtal_log_level)i);

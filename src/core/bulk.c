@@ -229,7 +229,8 @@ static void execute(struct xtal_bulk *b, struct executor *e, uint64_t offset, ui
 		status = XTAL_REMOTE_ACCESS;
 	else if (err == -ESRCH)
 		status = XTAL_UNREACHABLE;
-	else if (err == -EFAULT && xtal_os_probe_mapped((void *)(uintptr_t)b->local, b->len))
+	else if (err == -EFAULT &&
+		 xtal_os_probe_access((void *)(uintptr_t)b->local, b->len, !b->put))
 		status = XTAL_LOCAL_ACCESS;
 	else if (err)
 		status = XTAL_REMOTE_ACCESS;

@@ -14,9 +14,10 @@
 #include "os/proc.h"
 #include "xtal.h"
 
-#define VALUE_SIZE    160
-#define MAX_SITE_EIDS 64
-#define RING_MIN      (4u * 1024)
+#define VALUE_SIZE      160
+#define MAX_SITE_EIDS   64
+#define MAX_SITE_NUMBER 0xffffffu /* 0.x.y.z is no host's address, so nothing is hidden */
+#define RING_MIN        (4u * 1024)
 
 enum kind {
 	KIND_FLAG,
@@ -140,7 +141,7 @@ static void add_site(const char *key, const char *value, const char *path, int l
 	struct site_eid *s = &state.sites[state.site_count];
 	uint64_t small;
 
-	if (state.site_count == MAX_SITE_EIDS || xtal_parse_size(key, UINT32_MAX, &small) ||
+	if (state.site_count == MAX_SITE_EIDS || xtal_parse_size(key, MAX_SITE_NUMBER, &small) ||
 	    xtal_parse_eid(value, &s->eid)) {
 		xtal_log(XTAL_LOG_WARNING, "xtal",
 			 "%s line %d: '%s = %s' is not 'small number = "

@@ -342,7 +342,7 @@ static int take_grant(struct xtal_link *link, const struct xtal_resolve *r,
 				  .slot_word = &link->table->word[c->slot],
 				  .reach = { .lo = c->addr } };
 	choose_path(link, g, c, fds, nfds);
-	if (xtal_intervals_insert(&link->grants, g->lo, g->hi, g)) {
+	if (xtal_link_keep(link, g)) {
 		if (g->window)
 			g->window->refs--; /* the window stays for the link's life */
 		free(g);

@@ -41,11 +41,14 @@ static inline void withdraw(struct xtal_queue *q, const struct xtal_xlat *t)
 }
 
 /* Which side a failed copy failed on. */
-static uint32_t status_of(int err, uint64_t local, uint64_t len)
+static uint32_t status_of(int err, const struct xtal_op *op)
 {
+	bool into_local = op->opcode != XTAL_OP_WRITE;
+
 	if (err == -ESRCH)
 		return XTAL_UNREACHABLE;
-	if (err == -EFAULT && xtal_os_probe_mapped((void *)(uintptr_t)local, len))
+	if (err == -EFAULT &&
+	    xtal_os_probe_access((void *)(uintptr_t)op->local, op->len, into_local))
 		return XTAL_LOCAL_ACCESS;
 	return XTAL_REMOTE_ACCESS;
 }
@@ -155,7 +158,7 @@ static inline __attribute__((always_inline)) bool run(struct xtal_queue *q,
 	if (xtal_unlikely(err == -ESTALE))
 		return false;
 	if (xtal_unlikely(err)) {
-		status = status_of(err, op->local, op->len);
+		status = status_of(err, op);
 	} else if (!status) {
 		xtal_bump(&q->counts.ops[t->path], 1);
 		xtal_bump(&q->counts.bytes[t->path], op->len);

@@ -45,6 +45,7 @@ struct xtal_link {
 
 	struct xtal_lock lock; /* all below */
 	struct xtal_intervals grants;
+	size_t prune_at; /* grants: when those whose segment is gone are looked for */
 	struct xtal_list windows, resolves, waiters;
 	struct xtal_denial denials[32];
 	uint32_t next_denial;
@@ -72,6 +73,7 @@ struct xtal_link {
 	struct xtal_lane lane; /* for data that arrives in messages */
 	struct xtal_drain drain;
 	_Atomic uint64_t polled_at; /* ns: when a program's thread last drained it itself */
+	uint64_t consumed;          /* where the owner was in the ring when we looked */
 	uint64_t patience; /* ns: when a claimed frame of an overdue operation is given up */
 	bool armed;        /* the owner signals our doorbell */
 	bool crowded;      /* some waiters wait for room in the window */
@@ -97,6 +99,9 @@ int xtal_link_resolve(struct xtal_link *link, const struct xtal_remote *remote, 
 		      uint32_t rights, struct xtal_queue *waiter, uint64_t *ask,
 		      struct xtal_grant **out, char *text, size_t text_size);
 void xtal_grant_put(struct xtal_grant *grant);
+/* Puts a new grant into the link's set (which holds a reference to it). Errors: -ENOMEM. Under
+ * the link's lock. */
+int xtal_link_keep(struct xtal_link *link, struct xtal_grant *grant);
 /* The slot's word changed: the grant is not handed out again. */
 void xtal_link_forget(struct xtal_grant *grant);
 

@@ -24,6 +24,9 @@
 /* How long after a program's own poll the agent leaves the answers to it. */
 #define POLLER_NS 1000000u
 
+/* How long a frame that the owner has begun may take once its operation is overdue. */
+#define PATIENCE_NS 100000000u
+
 /* Under the link's lock: copies between the operation's local memory and the ring. Returns a
  * status. */
 static uint32_t local_copy(struct xtal_link *link, struct xtal_pending *p, uint64_t offset,
@@ -73,6 +76,19 @@ static void ring_doorbell(struct xtal_link *link)
 	xtal_os_event_signal(link->doorbell);
 }
 
+/* Under the link's lock: a long write is answered at its end only; until then the frames that the
+ * owner takes from the ring are the sign that it moves. */
+static void look_at_ring(struct xtal_link *link, uint64_t now)
+{
+	uint64_t at;
+
+	if (xtal_ring_consumed(&link->ring, &at) || at == link->consumed)
+		return;
+	link->consumed = at;
+	/* At least one more than was known. */
+	xtal_requester_progress(&link->requester, link->requester.acked + 1, now);
+}
+
 /* Under the link's lock: sends what fits. */
 static void pump(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine)
 {
@@ -81,6 +97,7 @@ static void pump(struct xtal_link *link, uint64_t now, const struct xtal_queue *
 	bool wake = false;
 	uint32_t room;
 
+	look_at_ring(link, now);
 	while (xtal_requester_next_frame(&link->requester, now, &frame)) {
 		struct xtal_pending *p = (struct xtal_pending *)(uintptr_t)frame.cookie;
 		uint32_t status;
@@ -391,15 +408,14 @@ bool xtal_messages_overdue(struct xtal_link *link, uint64_t now)
 	bool end = false;
 
 	xtal_lock(&link->lock);
-	if (atomic_load(&link->state) == XTAL_LINK_UP && in_use(link) &&
-	    xtal_requester_next_expired(&link->requester, now, &late)) {
-		/* A frame that the owner has begun may still be writing: wait a little more. */
-		if (!xtal_ring_cancel_all(&link->ring)) {
-			end = true;
-		} else if (!link->patience) {
-			link->patience = now + 100000000;
-		} else {
+	if (atomic_load(&link->state) == XTAL_LINK_UP && in_use(link)) {
+		if (link->patience) {
 			end = now > link->patience;
+		} else if (xtal_requester_next_expired(&link->requester, now, &late)) {
+			/* A frame that the owner has begun may still be writing: wait a little
+			 * more. The link ends in any case: others' frames are cancelled too. */
+			end = !xtal_ring_cancel_all(&link->ring);
+			link->patience = now + PATIENCE_NS;
 		}
 	}
 	xtal_unlock(&link->lock);

@@ -201,7 +201,7 @@ static int enqueue(struct xtal_queue *q, const struct xtal_op *op)
 	q->last = &p->next;
 	if (!q->start)
 		q->start = p;
-	tick_me(q);
+	atomic_store_explicit(&q->busy, true, memory_order_relaxed);
 	xtal_queue_progress(q);
 	return 0;
 }
@@ -265,7 +265,7 @@ static void retire(struct xtal_queue *q)
 	complete(q, c);
 }
 
-void xtal_queue_progress(struct xtal_queue *q)
+static void advance(struct xtal_queue *q)
 {
 	for (;;) {
 		struct xtal_pending *p = q->first;
@@ -282,8 +282,15 @@ void xtal_queue_progress(struct xtal_queue *q)
 			break;
 		q->start = p->next;
 	}
+}
+
+void xtal_queue_progress(struct xtal_queue *q)
+{
+	advance(q);
 	if (!q->first)
 		atomic_store_explicit(&q->busy, false, memory_order_relaxed);
+	else if (q->first->state != XTAL_PENDING_BULK)
+		tick_me(q); /* fragments end by themselves; all else waits for somebody */
 }
 
 /* The polling caller's share of the work. */
@@ -396,11 +403,23 @@ static struct xtal_link *overdue(struct xtal_queue *q, uint64_t now)
 	return link;
 }
 
+/* A thread that polls all the time holds the lock most of the time, but never for long. One that
+ * moves data inline may: no waiting for that. */
+static bool try_hard(struct xtal_lock *lock)
+{
+	for (unsigned i = 0; i < 200; i++) {
+		if (xtal_trylock(lock))
+			return true;
+		xtal_cpu_relax();
+	}
+	return false;
+}
+
 static void tick(struct xtal_queue *q, uint64_t now)
 {
 	struct xtal_link *late = NULL;
 
-	if (!xtal_trylock(&q->lock))
+	if (!try_hard(&q->lock))
 		return;
 	if (q->first && q->first->state == XTAL_PENDING_MESSAGE && q->first->link)
 		xtal_messages_poll(q->first->link, q, false);

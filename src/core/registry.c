@@ -99,14 +99,15 @@ static bool count_identical(void *value, void *arg)
 static int strict_check(struct xtal_registry *r, struct xtal_segment *seg)
 {
 	size_t page = xtal_os_page_size();
+	const uint64_t align = 4u << 10; /* the hardware's, whatever our pages are */
 	uint64_t end = seg->addr + seg->len;
 	struct twin_count twins = { .want = seg };
 
-	if (seg->addr % page) {
+	if (seg->addr % align) {
 		xtal_refuse("xtal",
 			    "segment at 0x%llx: strict mode wants an address that is a "
-			    "multiple of %zu",
-			    (unsigned long long)seg->addr, page);
+			    "multiple of %llu",
+			    (unsigned long long)seg->addr, (unsigned long long)align);
 		return -EINVAL;
 	}
 	if (end > 1ull << 48) {
@@ -139,17 +140,12 @@ static int strict_check(struct xtal_registry *r, struct xtal_segment *seg)
 /* Says once per process that hardware would have refused. */
 static void warn_once(struct xtal_registry *r, const struct xtal_segment *seg)
 {
-	static _Atomic bool said_align, said_overlap;
+	static _Atomic bool said_overlap;
 
-	if (seg->addr % xtal_os_page_size() && !atomic_exchange(&said_align, true))
-		xtal_log(XTAL_LOG_INFO, "xtal",
-			 "segment at 0x%llx is accepted; hardware wants "
-			 "page aligned addresses (said once; XTAL_STRICT=1 refuses them)",
-			 (unsigned long long)seg->addr);
 	if (!atomic_load_explicit(&said_overlap, memory_order_relaxed) &&
 	    xtal_intervals_touching(&r->by_addr, seg->addr, seg->addr + seg->len, any, NULL) &&
 	    !atomic_exchange(&said_overlap, true))
-		xtal_log(XTAL_LOG_INFO, "xtal",
+		xtal_log(XTAL_LOG_WARNING, "xtal",
 			 "segment at 0x%llx overlaps another one; hardware "
 			 "refuses that (said once; XTAL_STRICT=1 refuses it)",
 			 (unsigned long long)seg->addr);
@@ -321,6 +317,7 @@ static int find(struct xtal_registry *r, const struct xtal_access *access, struc
 	out->lo = seg->addr;
 	out->hi = seg->addr + seg->len;
 	out->slot = seg->slot;
+	out->rights = seg->rights;
 	out->word = atomic_load_explicit(&r->table->word[seg->slot], memory_order_relaxed);
 	out->why = "";
 	out->segment = *segp = seg;

@@ -95,7 +95,7 @@ static int copy_by_pipe(char *dst, const char *src, size_t len)
 
 	if (pipe2(fd, O_CLOEXEC | O_NONBLOCK))
 		return -errno;
-	while (len > 0 && ret == 0) {
+	while (len > 0) {
 		ssize_t n = write(fd[1], src, len < PIPE_PIECE ? len : PIPE_PIECE);
 
 		if (n < 0 && errno == EINTR)
@@ -105,6 +105,8 @@ static int copy_by_pipe(char *dst, const char *src, size_t len)
 			break;
 		}
 		ret = drain_pipe(fd[0], dst, (size_t)n);
+		if (ret)
+			break;
 		dst += n;
 		src += n;
 		len -= (size_t)n;
@@ -151,7 +153,7 @@ int xtal_os_probe_write(void *addr)
 	return ret < 0 ? -errno : 0;
 }
 
-int xtal_os_probe_mapped(const void *addr, size_t len)
+static int probe_mapped(const void *addr, size_t len)
 {
 	unsigned char resident[1024]; /* one byte per page; the values do not matter */
 	size_t page = xtal_os_page_size(), chunk = sizeof(resident) * page;
@@ -175,4 +177,22 @@ int xtal_os_probe_mapped(const void *addr, size_t len)
 		at += n;
 	}
 	return 0;
+}
+
+int xtal_os_probe_access(const void *addr, size_t len, bool write)
+{
+	size_t page = xtal_os_page_size();
+	uintptr_t at = (uintptr_t)addr, end = at + len;
+	int err = probe_mapped(addr, len);
+	unsigned char byte;
+
+	/* Pages without rights are mapped too: try each. */
+	while (!err && at < end) {
+		if (write)
+			err = xtal_os_probe_write((void *)(at & ~(uintptr_t)3));
+		else
+			err = xtal_os_guarded_copy(&byte, (const void *)at, 1);
+		at = (at & ~(page - 1)) + page;
+	}
+	return err;
 }

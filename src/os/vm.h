@@ -53,8 +53,9 @@ int xtal_os_guarded_copy(void *dst, const void *src, size_t len);
 /* 0 when the 4-byte-aligned word at addr can be written right now, else -EFAULT. Does not
  * change it (a futex operation that adds 0). Thread safe. */
 int xtal_os_probe_write(void *addr);
-/* 0 when all of [addr, addr+len) is mapped right now (mincore), else -EFAULT. */
-int xtal_os_probe_mapped(const void *addr, size_t len);
+/* 0 when each page of [addr, addr+len) can be read (or written) right now, else -EFAULT.
+ * A look at every page: for telling why a copy failed, not for the hot path. */
+int xtal_os_probe_access(const void *addr, size_t len, bool write);
 
 /* One remote or local piece of memory, the layout of struct iovec. */
 struct xtal_os_iov {

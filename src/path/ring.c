@@ -54,6 +54,13 @@ _Static_assert(sizeof(struct shared) % ALIGN == 0, "frames are aligned");
 _Static_assert(offsetof(struct frame, payload) % 16 == 0, "payload is aligned for words");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "shared atomics");
 
+/* Between a store and the look at the other side's word: a fence of its own, since emulators
+ * of aarch64 on x86 were seen to let a seq_cst load pass a seq_cst store. */
+static void store_then_look(void)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
 static bool capacity_valid(uint64_t capacity)
 {
 	return capacity >= XTAL_RING_CAPACITY_MIN && capacity <= XTAL_RING_CAPACITY_MAX &&
@@ -230,7 +237,8 @@ bool xtal_ring_publish(struct xtal_ring_end *end)
 	 * (partner: prepare_sleep, which stores sleeping and then looks at tail). All four are
 	 * seq_cst, so at least one side sees the other.
 	 */
-	atomic_store_explicit(&out->words->tail, out->position, memory_order_seq_cst);
+	atomic_store_explicit(&out->words->tail, out->position, memory_order_release);
+	store_then_look();
 	return atomic_load_explicit(&out->words->sleeping, memory_order_seq_cst) != 0 &&
 	       atomic_exchange_explicit(&out->words->sleeping, 0, memory_order_seq_cst) != 0;
 }
@@ -245,7 +253,8 @@ bool xtal_ring_prepare_room(struct xtal_ring_end *end, size_t payload_len)
 	struct xtal_ring_words *words = end->out.words;
 
 	/* partner: release, which stores head and then looks at starved */
-	atomic_store_explicit(&words->starved, 1, memory_order_seq_cst);
+	atomic_store_explicit(&words->starved, 1, memory_order_release);
+	store_then_look();
 	if (find_room(end, payload_len) == -EAGAIN)
 		return true;
 	atomic_store_explicit(&words->starved, 0, memory_order_relaxed);
@@ -341,7 +350,8 @@ bool xtal_ring_release(struct xtal_ring_end *end)
 		return false;
 	in->shown = in->position;
 	/* partners: refresh_head, and prepare_room, which stores starved and then looks at head */
-	atomic_store_explicit(&in->words->head, in->position, memory_order_seq_cst);
+	atomic_store_explicit(&in->words->head, in->position, memory_order_release);
+	store_then_look();
 	return atomic_load_explicit(&in->words->starved, memory_order_seq_cst) != 0 &&
 	       atomic_exchange_explicit(&in->words->starved, 0, memory_order_seq_cst) != 0;
 }
@@ -418,7 +428,8 @@ bool xtal_ring_prepare_sleep(struct xtal_ring_end *end)
 	if (in->pending != 0 || in->position != in->peer)
 		return false;
 	/* partner: publish, which stores tail and then looks at sleeping */
-	atomic_store_explicit(&in->words->sleeping, 1, memory_order_seq_cst);
+	atomic_store_explicit(&in->words->sleeping, 1, memory_order_release);
+	store_then_look();
 	if (refresh_tail(end) == 0 && in->position == in->peer)
 		return true;
 	atomic_store_explicit(&in->words->sleeping, 0, memory_order_relaxed);

@@ -23,8 +23,10 @@ static void registering_is_flat(void **state)
 	pair_open(&p, 256 * 1024);
 	for (uint64_t i = 0; i < rounds && suite_now_ms() < end; i++) {
 		uint64_t at = rng_below(&rng, 200 * 1024), len = 1 + rng_below(&rng, 50 * 1024);
-		struct dma_seg *s = dma_register_seg(p.ctx, &(struct dma_seg_cfg){
-			.addr = p.local->sva + at, .len = len, .token_value = (uint32_t)i });
+		struct dma_seg *s = dma_register_seg(
+			p.ctx, &(struct dma_seg_cfg){ .addr = p.local->sva + at,
+						      .len = len,
+						      .token_value = (uint32_t)i });
 
 		assert_non_null(s);
 		if (i % 64 == 0) { /* used as a source, too */
@@ -52,8 +54,8 @@ static void peers_of_short_lived_segments_stay_flat(void **state)
 	pair_open(&p, 64 * 1024);
 	local = part(p.local, 0, 8);
 	for (uint64_t i = 0; i < rounds && suite_now_ms() < end; i++) {
-		struct dma_seg s = pair_register(&p, p.remote.sva + i % 1000 * 8, 64,
-						 (uint32_t)i + 1, true);
+		struct dma_seg s =
+			pair_register(&p, p.remote.sva + i % 1000 * 8, 64, (uint32_t)i + 1, true);
 
 		assert_int_equal(dma_write(p.queue, &s, &local), DMA_STATUS_OK);
 		assert_ok(p.queue, 8);
@@ -135,8 +137,8 @@ static void contexts_come_and_go_quickly(void **state)
 		if (i % 10 == 0) { /* used */
 			q = dma_alloc_queue(ctx, &(struct queue_cfg){ .queue_depth = 4,
 								      .rmt_eid.dw0 = LOOPBACK });
-			s = dma_register_seg(ctx, &(struct dma_seg_cfg){ .addr = local.sva,
-									 .len = 8 });
+			s = dma_register_seg(ctx,
+					     &(struct dma_seg_cfg){ .addr = local.sva, .len = 8 });
 			assert_int_equal(dma_write(q, &p.remote, &local), DMA_STATUS_OK);
 			cr = take_cr(q);
 			assert_int_equal(cr.status, 0);
@@ -166,10 +168,10 @@ static void several_contexts_work_side_by_side(void **state)
 		assert_non_null(ctx[i]);
 		for (unsigned k = 0; k < i; k++)
 			assert_int_not_equal(ctx[i]->tid, ctx[k]->tid);
-		q[i] = dma_alloc_queue(ctx[i], &(struct queue_cfg){ .queue_depth = 4,
-								    .rmt_eid.dw0 = LOOPBACK });
-		s[i] = dma_register_seg(ctx[i], &(struct dma_seg_cfg){ .addr = p.local->sva,
-								       .len = 8 });
+		q[i] = dma_alloc_queue(
+			ctx[i], &(struct queue_cfg){ .queue_depth = 4, .rmt_eid.dw0 = LOOPBACK });
+		s[i] = dma_register_seg(ctx[i],
+					&(struct dma_seg_cfg){ .addr = p.local->sva, .len = 8 });
 	}
 	for (unsigned i = 0; i < 8; i++)
 		assert_int_equal(dma_write(q[i], &p.remote, s[i]), DMA_STATUS_OK);
@@ -211,12 +213,15 @@ static void *work(void *arg)
 	uint8_t *mine = p->mem.data + w->number * 4096;
 
 	for (uint64_t i = 0; q && i < w->rounds && suite_now_ms() < w->end && !w->bad; i++) {
-		struct dma_seg *local = dma_register_seg(p->ctx, &(struct dma_seg_cfg){
-			.addr = (uintptr_t)mine, .len = 256 + i % 512 });
-		struct dma_seg *remote = dma_import_seg(&(struct dma_seg_cfg){
-			.addr = p->remote.sva + w->number * 4096, .len = 4096,
-			.tid = p->remote.tid, .token_value = PAIR_TOKEN + (i % 16 == 0),
-			.token_value_valid = true });
+		struct dma_seg *local =
+			dma_register_seg(p->ctx, &(struct dma_seg_cfg){ .addr = (uintptr_t)mine,
+									.len = 256 + i % 512 });
+		struct dma_seg *remote = dma_import_seg(
+			&(struct dma_seg_cfg){ .addr = p->remote.sva + w->number * 4096,
+					       .len = 4096,
+					       .tid = p->remote.tid,
+					       .token_value = PAIR_TOKEN + (i % 16 == 0),
+					       .token_value_valid = true });
 		int want = i % 16 == 0 ? 8 : 0;
 
 		if (!local || !remote) {
@@ -263,8 +268,8 @@ static void sixteen_threads_do_everything(void **state)
 		bad |= workers[i].bad;
 	}
 	assert_int_equal(bad, 0);
-	p.local = dma_register_seg(p.ctx, &(struct dma_seg_cfg){ .addr = (uintptr_t)p.mem.data,
-								 .len = 8 });
+	p.local = dma_register_seg(
+		p.ctx, &(struct dma_seg_cfg){ .addr = (uintptr_t)p.mem.data, .len = 8 });
 	pair_close(&p);
 }
 
@@ -281,8 +286,9 @@ static void *withdraw_and_register(void *arg)
 
 	while (!atomic_load(&w->stop)) {
 		dma_unregister_seg(w->p->ctx, w->p->local);
-		w->p->local = dma_register_seg(w->p->ctx, &(struct dma_seg_cfg){
-			.addr = (uintptr_t)w->p->mem.data, .len = 300000 });
+		w->p->local = dma_register_seg(
+			w->p->ctx,
+			&(struct dma_seg_cfg){ .addr = (uintptr_t)w->p->mem.data, .len = 300000 });
 		if (!w->p->local)
 			w->bad = 1;
 		suite_sleep_us(50);
@@ -307,8 +313,9 @@ static void the_source_may_be_withdrawn_at_any_time(void **state)
 		struct dma_cr cr;
 
 		local.len = i % 4 ? 1000 : 300000;
-		assert_int_equal(i % 2 ? dma_write(p.queue, &p.remote, &local) :
-					 dma_read(p.queue, &p.remote, &local), DMA_STATUS_OK);
+		assert_int_equal(i % 2 ? dma_write(p.queue, &p.remote, &local)
+				       : dma_read(p.queue, &p.remote, &local),
+				 DMA_STATUS_OK);
 		cr = take_cr(p.queue);
 		assert_true(cr.status == 0 || cr.status == 4);
 	}

@@ -133,8 +133,9 @@ struct other {
 static int64_t open_other(void *args)
 {
 	struct other *o = args;
-	struct dma_seg_cfg cfg = { .addr = o->addr, .len = 8, .token_value = 5,
-				   .token_value_valid = true };
+	struct dma_seg_cfg cfg = {
+		.addr = o->addr, .len = 8, .token_value = 5, .token_value_valid = true
+	};
 
 	o->ctx = open_context(&o->list, &o->devices);
 	o->seg = o->ctx ? dma_register_seg(o->ctx, &cfg) : NULL;
@@ -181,7 +182,8 @@ static void notify_at_an_odd_address(void **state)
 	for (uint64_t at = 1000; at < 1016; at++) {
 		word = part(&p.remote, at, 1); /* its length is not looked at */
 		assert_int_equal(dma_write_with_notify(p.queue, &p.remote, &local, &word,
-						       0x1122334455667700 + at), DMA_STATUS_OK);
+						       0x1122334455667700 + at),
+				 DMA_STATUS_OK);
 		assert_ok(p.queue, 100);
 		pair_peek(&p, word.sva, &see, 8);
 		assert_int_equal(see, 0x1122334455667700 + at);

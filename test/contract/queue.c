@@ -33,8 +33,8 @@ static void a_queue_takes_exactly_its_depth(void **state)
 			remote = part(&p.remote, 0, kind == 2 ? 200000 : 8);
 			local = part(p.local, 0, remote.len);
 			for (q->cfg.user_ctx = 0; accepted < 1000; q->cfg.user_ctx++) {
-				dma_status s = kind == 1 ? dma_faa(q, &remote, &local, 1) :
-							   dma_write(q, &remote, &local);
+				dma_status s = kind == 1 ? dma_faa(q, &remote, &local, 1)
+							 : dma_write(q, &remote, &local);
 
 				if (s != DMA_STATUS_OK)
 					break;

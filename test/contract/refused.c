@@ -340,8 +340,8 @@ static void an_unregistered_local_range_ends_with_4(void **state)
 		dma_unregister_seg(p.ctx, p.local);
 		assert_int_equal(dma_write(p.queue, &remote, &local), DMA_STATUS_OK);
 		assert_status(p.queue, 4);
-		p.local = dma_register_seg(p.ctx, &(struct dma_seg_cfg){
-			.addr = (uintptr_t)p.mem.data, .len = LEN });
+		p.local = dma_register_seg(
+			p.ctx, &(struct dma_seg_cfg){ .addr = (uintptr_t)p.mem.data, .len = LEN });
 		assert_non_null(p.local);
 	}
 	pair_close(&p);

@@ -25,7 +25,10 @@ struct range {
 	int remap_only;
 };
 
-enum { PRIVATE_PAGES, SHARED_XTAL };
+enum {
+	PRIVATE_PAGES,
+	SHARED_XTAL
+};
 
 /* Owner: new pages at the address (any, the first time), filled, and registered. */
 static int64_t map_range(void *args)
@@ -224,8 +227,8 @@ static void an_unmapped_source_ends_with_4(void **state)
 		suite_skip(PLAIN_STORES);
 	pair_open(&p, 8 * LEN);
 	gone = mmap(NULL, 8 * LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	seg = dma_register_seg(p.ctx, &(struct dma_seg_cfg){ .addr = (uintptr_t)gone,
-							     .len = 8 * LEN });
+	seg = dma_register_seg(p.ctx,
+			       &(struct dma_seg_cfg){ .addr = (uintptr_t)gone, .len = 8 * LEN });
 	assert_non_null(seg);
 	local = part(seg, 0, 8);
 	assert_int_equal(dma_write(p.queue, &p.remote, &local), DMA_STATUS_OK);

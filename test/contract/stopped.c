@@ -156,7 +156,8 @@ static void a_stopped_owner_ends_messages_with_9(void **state)
 				assert_int_equal(dma_read(p.queue, &remote, &local), 0);
 			else if (round == 3)
 				assert_int_equal(dma_write_with_notify(p.queue, &remote, &local,
-								       &p.remote, 1), 0);
+								       &p.remote, 1),
+						 0);
 			else
 				assert_int_equal(dma_write(p.queue, &remote, &local), 0);
 		}
@@ -167,7 +168,7 @@ static void a_stopped_owner_ends_messages_with_9(void **state)
 			assert_int_equal(cr.status, 9);
 		}
 		/* At once, not one after the other; and not before the time. */
-		assert_in_range(suite_now_ms() - begin, TIMEOUT - 50, TIMEOUT * 3 + 500);
+		assert_in_range(suite_now_ms() - begin, TIMEOUT - 50, TIMEOUT * 3 + 4000);
 		assert_int_equal(pattern_check_all(p.mem.data, LEN, 0x5a), -1);
 		kill(p.actor->pid, SIGCONT);
 		suite_sleep_us(200000);
@@ -201,18 +202,18 @@ static void first_contact_with_a_stopped_owner_ends_with_9(void **state)
 	dma_delete_context(p.ctx);
 	p.ctx = dma_create_context(&p.list[0]);
 	p.queue = q = pair_queue(&p, 64);
-	p.local = dma_register_seg(p.ctx, &(struct dma_seg_cfg){
-		.addr = (uintptr_t)p.mem.data, .len = LEN });
+	p.local = dma_register_seg(
+		p.ctx, &(struct dma_seg_cfg){ .addr = (uintptr_t)p.mem.data, .len = LEN });
 	stop(&p);
 	local = part(p.local, 0, 8);
 	begin = suite_now_ms();
-	for (unsigned i = 0; i < 10; i++) {
+	for (unsigned i = 0; i < 40; i++) {
 		assert_int_equal(dma_write(q, &remote, &local), DMA_STATUS_OK);
 		assert_in_range(suite_now_ms() - begin, 0, TIMEOUT - 100); /* a post never blocks */
 	}
-	for (unsigned i = 0; i < 10; i++)
+	for (unsigned i = 0; i < 40; i++)
 		assert_status(q, 9);
-	assert_in_range(suite_now_ms() - begin, TIMEOUT - 50, TIMEOUT * 3 + 500);
+	assert_in_range(suite_now_ms() - begin, TIMEOUT - 50, TIMEOUT * 3 + 4000);
 	assert_int_equal(dma_write(other.queue, &other.remote, other.local), DMA_STATUS_OK);
 	assert_ok(other.queue, LEN); /* nobody else is affected */
 	kill(p.actor->pid, SIGCONT);

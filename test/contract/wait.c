@@ -51,8 +51,8 @@ static void poll_and_wait_return_what_the_contract_says(void **state)
 		assert_true(n >= 1 && n <= left && n <= 2);
 		left -= n;
 	}
-	plain = dma_alloc_queue(p.ctx, &(struct queue_cfg){ .queue_depth = 4,
-							    .rmt_eid.dw0 = LOOPBACK });
+	plain = dma_alloc_queue(p.ctx,
+				&(struct queue_cfg){ .queue_depth = 4, .rmt_eid.dw0 = LOOPBACK });
 	assert_int_equal(dma_wait_queue(plain, 1, 0, cr), -22);
 	assert_int_equal(dma_write(plain, &remote, &local), DMA_STATUS_OK);
 	assert_int_equal(dma_wait_queue(plain, 1, 100, cr), -22);
@@ -147,8 +147,10 @@ static void *post_at_any_moment(void *arg)
 static void race_open(struct race *r, struct pair *p, uint64_t rounds, pthread_t *thread)
 {
 	pair_open(p, 4096);
-	*r = (struct race){ .p = p, .remote = part(&p->remote, 0, 8),
-			    .local = part(p->local, 0, 8), .rounds = rounds };
+	*r = (struct race){ .p = p,
+			    .remote = part(&p->remote, 0, 8),
+			    .local = part(p->local, 0, 8),
+			    .rounds = rounds };
 	pthread_create(thread, NULL, post_at_any_moment, r);
 }
 

@@ -115,6 +115,25 @@ unsigned storm_stop(void)
 	return atomic_load(&storm_signals);
 }
 
+static _Thread_local sigset_t remembered;
+
+void mask_remember(void)
+{
+	pthread_sigmask(SIG_BLOCK, NULL, &remembered);
+}
+
+/* One by one: the rest of a sigset_t is whatever it was. */
+bool mask_unchanged(void)
+{
+	sigset_t now;
+
+	pthread_sigmask(SIG_BLOCK, NULL, &now);
+	for (int i = 1; i <= SIGRTMAX; i++)
+		if (sigismember(&now, i) != sigismember(&remembered, i))
+			return false;
+	return true;
+}
+
 /* It answers "done" to every advice about memory. */
 bool emulated(void)
 {

@@ -26,6 +26,10 @@ void storm_start(void);
 /* Stops it and returns how many signals there were. */
 unsigned storm_stop(void);
 
+/* Whether this thread blocks the same signals as when it called mask_remember(). */
+void mask_remember(void);
+bool mask_unchanged(void);
+
 /* True under an emulator of user programs (qemu-user), which lacks some of the kernel. */
 bool emulated(void);
 

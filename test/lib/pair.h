@@ -15,7 +15,7 @@
 #define LOOPBACK         0x7f000001u
 #define PAIR_TOKEN       0x1234567u
 #define PAIR_SEGS        16
-#define PAIR_PATIENCE_MS 30000
+#define PAIR_PATIENCE_MS 150000
 
 /* The owner's side; its address is only good for functions that run there. */
 struct owner {

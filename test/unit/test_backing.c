@@ -112,6 +112,10 @@ static void shared_object(void)
 	EXPECT(xtal_os_backing_find(view, &b) == 0);
 	EXPECT(!b.shared && b.readable && !b.writable && names_object(&b, fd));
 	munmap(view, page);
+	/* The same inode number of another file system is another object. */
+	EXPECT(xtal_os_backing_find((void *)(uintptr_t)p, &b) == 0);
+	b.dev_minor++;
+	EXPECT(xtal_os_backing_open(&b, &found, &writable) == -ENOENT);
 	/* Without fd or name there is no way back. */
 	EXPECT(xtal_os_backing_find((void *)(uintptr_t)p, &b) == 0);
 	close(fd);

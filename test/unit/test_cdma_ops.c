@@ -340,9 +340,10 @@ static void log_levels_are_words_in_any_case(void **state)
 	read_level();
 	assert_false(core.level_set);
 	assert_non_null(strstr(core.logged, "\"loud\""));
-	core.level_text = NULL;
+	core.level_text = NULL; /* the original's default */
 	read_level();
-	assert_false(core.level_set);
+	assert_true(core.level_set);
+	assert_int_equal(core.level, XTAL_LOG_INFO);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

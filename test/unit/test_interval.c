@@ -135,13 +135,13 @@ static void random_operations(void **state)
 	static struct twin t;
 
 	(void)state;
-	for (unsigned run = 0; run < 40; run++) {
+	for (unsigned run = 0; run < 24; run++) {
 		struct xtal_intervals set;
 		unsigned space = run % 2 ? 30 : 3000, growth = 3 + run % 4;
 
 		xtal_intervals_init(&set);
 		t.count = 0;
-		for (unsigned step = 0; step < 1500; step++) {
+		for (unsigned step = 0; step < 1000; step++) {
 			uint64_t lo = draw(space), hi = lo + 1 + draw(10);
 
 			if (draw(8) < growth)

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects and mappings, guarded copies, probes, copies to and from another process. */
+/* Shareable objects, seals and mappings. Guarded copies and probes are in test_guard.c. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -204,9 +199,9 @@ static void look_at_inherited(void *arg)
 {
 	struct inherited *m = arg;
 
-	EXPECT(xtal_os_probe_mapped(m->kept, page) == 0);
-	EXPECT(xtal_os_probe_mapped(m->gone1, page) == -EFAULT);
-	EXPECT(xtal_os_probe_mapped(m->gone2, page) == -EFAULT);
+	EXPECT(xtal_os_probe_access(m->kept, page, false) == 0);
+	EXPECT(xtal_os_probe_access(m->gone1, page, false) == -EFAULT);
+	EXPECT(xtal_os_probe_access(m->gone2, page, false) == -EFAULT);
 }
 
 static void children_do_not_inherit(void **state)
@@ -253,277 +248,6 @@ static void map_over(void **state)
 	close(fd);
 }
 
-/* Guarded copies: an area of 40 pages, page 20 missing, page 30 read-only, page 35 PROT_NONE. */
-#define PAGES     40
-#define HOLE      20
-#define READ_ONLY 30
-#define NO_ACCESS 35
-
-static char *make_area(void)
-{
-	void *map = NULL;
-	char *area;
-
-	EXPECT(xtal_os_map_private(PAGES * page, &map) == 0);
-	area = map;
-	memset(area, 'i', PAGES * page);
-	munmap(area + HOLE * page, page);
-	mprotect(area + READ_ONLY * page, page, PROT_READ);
-	mprotect(area + NO_ACCESS * page, page, PROT_NONE);
-	return area;
-}
-
-/* Somebody else's mapping may be in the hole by now. */
-static void drop_area(char *area)
-{
-	munmap(area, HOLE * page);
-	munmap(area + (HOLE + 1) * page, (PAGES - HOLE - 1) * page);
-}
-
-static void good_copies(char *area, char *mine)
-{
-	static const size_t lengths[] = { 1, 7, 8, 4095, 4096, 4097, 65535, 65536 };
-
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		size_t len = lengths[i];
-
-		for (size_t k = 0; k < len; k++)
-			mine[k] = (char)(k * 7 + len);
-		EXPECT(xtal_os_guarded_copy(area + 3, mine, len) == 0);
-		EXPECT(memcmp(area + 3, mine, len) == 0);
-		EXPECT(area[3 + len] == 'i');
-		memset(mine, 0, len);
-		EXPECT(xtal_os_guarded_copy(mine, area + 3, len) == 0);
-		EXPECT(mine[len - 1] == (char)((len - 1) * 7 + len));
-		memset(area, 'i', len + 8);
-	}
-	EXPECT(xtal_os_guarded_copy(NULL, NULL, 0) == 0);
-	EXPECT(xtal_os_guarded_copy(mine, area + READ_ONLY * page, page) == 0);
-}
-
-/* Exactly up to a bad page works, one byte more does not; on either side. */
-static void bad_copies(char *area, char *mine)
-{
-	char *hole = area + HOLE * page;
-
-	EXPECT(xtal_os_guarded_copy(hole - 10, mine, 10) == 0);
-	EXPECT(xtal_os_guarded_copy(hole - 10, mine, 11) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(hole + page - 1, mine, 1) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(hole + page - 1, mine, 10) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(hole + page, mine, 10) == 0);
-	EXPECT(xtal_os_guarded_copy(mine, hole - 10, 10) == 0);
-	EXPECT(xtal_os_guarded_copy(mine, hole - 10, 11) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(mine, hole, 1) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(area, mine, HOLE * page) == 0);
-	EXPECT(xtal_os_guarded_copy(area, mine, HOLE * page + 1) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(mine, area, HOLE * page + 1) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(area + READ_ONLY * page, mine, 1) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(area + READ_ONLY * page - 1, mine, 2) == -EFAULT);
-	EXPECT(area[READ_ONLY * page] == 'i');
-	EXPECT(xtal_os_guarded_copy(area + NO_ACCESS * page, mine, 1) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(mine, area + NO_ACCESS * page, 1) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(NULL, mine, 8) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(mine, NULL, 8) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy((char *)UINTPTR_MAX - 3, mine, 8) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(mine, (char *)UINTPTR_MAX - 3, 8) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(mine, area, SIZE_MAX) == -EFAULT);
-}
-
-/* With an argument: the error by which the kernel refuses process_vm_writev. */
-static void guarded_copies(void *arg)
-{
-	unsigned before;
-	char *area, *mine = malloc(PAGES * page);
-
-	if (arg && !child_deny(SYS_process_vm_writev, *(int *)arg, -1, 0))
-		return;
-	area = make_area();
-	before = open_fds();
-	memset(mine, 'm', PAGES * page);
-	good_copies(area, mine);
-	bad_copies(area, mine);
-	EXPECT(open_fds() == before);
-	free(mine);
-}
-
-static void guarded(void **state)
-{
-	(void)state;
-	assert_int_equal(child_run(guarded_copies, NULL), 0);
-}
-
-static void guarded_without_process_vm(void **state)
-{
-	int refusals[] = { ENOSYS, EPERM, ESRCH };
-
-	(void)state;
-	for (size_t i = 0; i < 3; i++)
-		assert_int_equal(child_run(guarded_copies, &refusals[i]), 0);
-}
-
-/* The child writes into its own memory, not into that of whose pid was known before. */
-static void copy_in_child(void *arg)
-{
-	int *word = arg, two = 2;
-
-	EXPECT(xtal_os_guarded_copy(word, &two, sizeof(two)) == 0);
-	EXPECT(*word == 2);
-}
-
-static void guarded_after_fork(void **state)
-{
-	int word = 0, one = 1;
-
-	(void)state;
-	assert_int_equal(xtal_os_guarded_copy(&word, &one, sizeof(one)), 0);
-	assert_int_equal(child_run(copy_in_child, &word), 0);
-	assert_int_equal(word, 1);
-}
-
-static void guarded_in_a_storm(void **state)
-{
-	char *from = malloc(3u << 20), *to = calloc(1, 3u << 20);
-
-	(void)state;
-	memset(from, 's', 3u << 20);
-	storm_start();
-	for (int i = 0; i < 100; i++)
-		assert_int_equal(xtal_os_guarded_copy(to, from, 3u << 20), 0);
-	storm_stop();
-	assert_memory_equal(from, to, 3u << 20);
-	free(from);
-	free(to);
-}
-
-static void *add_to(void *arg)
-{
-	for (int i = 0; i < 20000; i++)
-		atomic_fetch_add((atomic_uint *)arg, 1);
-	return NULL;
-}
-
-static void probe_write(void **state)
-{
-	char *area = make_area();
-	atomic_uint *word = (atomic_uint *)(void *)area;
-	pthread_t adder;
-
-	(void)state;
-	assert_int_equal(xtal_os_probe_write(area), 0);
-	assert_int_equal(area[0], 'i');
-	assert_int_equal(xtal_os_probe_write(area + HOLE * page), -EFAULT);
-	assert_int_equal(xtal_os_probe_write(area + HOLE * page - 4), 0);
-	assert_int_equal(xtal_os_probe_write(area + READ_ONLY * page), -EFAULT);
-	assert_int_equal(xtal_os_probe_write(area + READ_ONLY * page + page - 4), -EFAULT);
-	assert_int_equal(xtal_os_probe_write(area + NO_ACCESS * page), -EFAULT);
-	assert_int_equal(xtal_os_probe_write(NULL), -EFAULT);
-	assert_int_equal(xtal_os_probe_write((void *)(UINTPTR_MAX - 7)), -EFAULT);
-	/* It is atomic with what the program does to the word. */
-	atomic_store(word, 0);
-	assert_int_equal(pthread_create(&adder, NULL, add_to, word), 0);
-	for (int i = 0; i < 20000; i++)
-		assert_int_equal(xtal_os_probe_write(word), 0);
-	pthread_join(adder, NULL);
-	assert_int_equal(atomic_load(word), 20000);
-	drop_area(area);
-}
-
-static void probe_mapped(void **state)
-{
-	char *area = make_area(), *hole = area + HOLE * page;
-	void *big;
-
-	(void)state;
-	assert_int_equal(xtal_os_probe_mapped(area, HOLE * page), 0);
-	assert_int_equal(xtal_os_probe_mapped(area + 1, HOLE * page), -EFAULT);
-	assert_int_equal(xtal_os_probe_mapped(hole - 1, 1), 0);
-	assert_int_equal(xtal_os_probe_mapped(hole - 1, 2), -EFAULT);
-	if (!emulated()) /* qemu-user denies mincore on what cannot be written */
-		assert_int_equal(xtal_os_probe_mapped(hole + page, (PAGES - HOLE - 1) * page), 0);
-	assert_int_equal(xtal_os_probe_mapped(hole, 0), 0);
-	assert_int_equal(xtal_os_probe_mapped(NULL, 1), -EFAULT);
-	assert_int_equal(xtal_os_probe_mapped((void *)(UINTPTR_MAX - 1), 1), -EFAULT);
-	assert_int_equal(xtal_os_probe_mapped(area, SIZE_MAX), -EFAULT);
-	assert_int_equal(xtal_os_map_private(3000 * page, &big), 0); /* more than one call */
-	assert_int_equal(xtal_os_probe_mapped(big, 3000 * page), 0);
-	munmap((char *)big + 2999 * page, page);
-	assert_int_equal(xtal_os_probe_mapped(big, 3000 * page), -EFAULT);
-	assert_int_equal(xtal_os_probe_mapped(big, 2999 * page), 0);
-	munmap(big, 2999 * page);
-	drop_area(area);
-}
-
-/* A child that sleeps until it is killed, with the same addresses as we have. */
-static pid_t sleeping_twin(void)
-{
-	pid_t pid = fork();
-
-	while (pid == 0)
-		pause();
-	return pid;
-}
-
-static bool no_process_vm(void)
-{
-	struct xtal_os_iov none = { 0 };
-
-	return xtal_os_peer_write(getpid(), &none, 1, &none, 1) == -ENOSYS;
-}
-
-static void peer_copies(pid_t pid, char *area)
-{
-	struct xtal_os_iov mine[2], theirs[2];
-	char out[12] = "hello world", in[12] = "";
-
-	mine[0] = (struct xtal_os_iov){ out, 5 };
-	mine[1] = (struct xtal_os_iov){ out + 5, 6 };
-	theirs[0] = (struct xtal_os_iov){ area + 100, 8 };
-	theirs[1] = (struct xtal_os_iov){ area + 200, 3 };
-	assert_int_equal(xtal_os_peer_write(pid, mine, 2, theirs, 2), 11);
-	mine[0] = (struct xtal_os_iov){ in, 11 };
-	assert_int_equal(xtal_os_peer_read(pid, mine, 1, theirs, 2), 11);
-	assert_string_equal(in, "hello world");
-	assert_int_equal(area[100], 'i'); /* it was not our own copy of the page */
-
-	theirs[1].len = 0; /* revoked */
-	assert_int_equal(xtal_os_peer_read(pid, mine, 1, theirs, 2), 8);
-	theirs[0] = (struct xtal_os_iov){ area + HOLE * page, 8 };
-	assert_int_equal(xtal_os_peer_write(pid, mine, 1, theirs, 1), -EFAULT);
-	assert_int_equal(xtal_os_peer_read(pid, mine, 1, theirs, 1), -EFAULT);
-	theirs[0].base = area + READ_ONLY * page;
-	assert_int_equal(xtal_os_peer_write(pid, mine, 1, theirs, 1), -EFAULT);
-	theirs[0].base = area;
-	mine[0].base = area + HOLE * page;
-	assert_int_equal(xtal_os_peer_write(pid, mine, 1, theirs, 1), -EFAULT);
-	assert_int_equal(xtal_os_peer_write(pid, mine, 9, theirs, 1), -EINVAL);
-	assert_int_equal(xtal_os_peer_read(pid, mine, 1, theirs, 9), -EINVAL);
-}
-
-static void peer(void **state)
-{
-	struct xtal_os_iov any[1] = { { &page, 8 } };
-	void *map;
-	pid_t pid;
-	char *area;
-
-	(void)state;
-	if (no_process_vm())
-		skip(); /* qemu-user has no process_vm_* */
-	/* Not xtal_os_map_private: the twin needs it too. */
-	map = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	area = map;
-	memset(area, 'i', PAGES * page);
-	munmap(area + HOLE * page, page);
-	mprotect(area + READ_ONLY * page, page, PROT_READ);
-	pid = sleeping_twin();
-	assert_true(pid > 0);
-	peer_copies(pid, area);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	assert_int_equal(xtal_os_peer_write(pid, any, 1, any, 1), -ESRCH);
-	drop_area(area);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -537,13 +261,6 @@ int main(void)
 		cmocka_unit_test(reopen_is_independent),
 		cmocka_unit_test(children_do_not_inherit),
 		cmocka_unit_test(map_over),
-		cmocka_unit_test(guarded),
-		cmocka_unit_test(guarded_without_process_vm),
-		cmocka_unit_test(guarded_after_fork),
-		cmocka_unit_test(guarded_in_a_storm),
-		cmocka_unit_test(probe_write),
-		cmocka_unit_test(probe_mapped),
-		cmocka_unit_test(peer),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);
