@@ -178,7 +178,7 @@ static int make_memory(struct xtal_session *s, uint64_t capacity, int *fd)
 	if (err)
 		return err;
 	s->memory_len = len;
-	/* Unregister looks at it from other threads. */
+	/* Partner: look() of revoke.c, on the thread that unregisters. */
 	xtal_lock(&s->ctx->sessions_lock);
 	s->board = s->memory;
 	xtal_unlock(&s->ctx->sessions_lock);

@@ -89,8 +89,9 @@ static void an_idle_connection_costs_nothing(void **state)
 		print_message("%s: %llu switches and %.3f ms in 5 s\n",
 			      peer_path_name(s->owner.path), (unsigned long long)switches,
 			      (double)cpu / 1e6);
-		assert_int_equal(switches, 0);
-		assert_true(cpu < proc_slack(2000000));
+		/* ThreadSanitizer has a thread of its own that wakes. */
+		assert_true(switches == 0 || proc_sanitized("thread"));
+		assert_true(proc_sanitized("thread") || cpu < proc_slack(2000000));
 		assert_int_equal(proc_join(other, PATIENCE), 0);
 		assert_int_equal(s->events, 0);
 		proc_kill(owner);

@@ -244,7 +244,7 @@ static void without_optional_calls(void **state)
 
 	(void)state;
 	for (unsigned c = 0; c < sizeof(calls) / sizeof(calls[0]); c++) {
-		for (unsigned i = 0; i < 4; i++) {
+		for (unsigned i = 0; i < 4; i += proc_sanitized(NULL) ? 3 : 1) {
 			/* glibc itself takes only ENOSYS for an answer. */
 			if (calls[c] == SYS_clone3 && errnos[i] != ENOSYS)
 				continue;
@@ -253,7 +253,7 @@ static void without_optional_calls(void **state)
 				continue;
 			s.denied[0] = calls[c];
 			s.error = errnos[i];
-			for (unsigned path = 0; path < PEER_RING; path++) {
+			for (unsigned path = 0; path < PEER_RING; path += 2) {
 				if (!try(&s, (enum peer_path)path))
 					proc_skip("seccomp filters are not allowed");
 			}
