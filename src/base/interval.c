@@ -96,6 +96,18 @@ int xtal_intervals_remove(struct xtal_intervals *set, uint64_t lo, uint64_t hi, 
 	return -ENOENT;
 }
 
+void xtal_intervals_filter(struct xtal_intervals *set, bool (*keep)(void *value, void *arg),
+			   void *arg)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < set->count; i++)
+		if (keep(set->items[i].value, arg))
+			set->items[kept++] = set->items[i];
+	set->count = kept;
+	update_max(set, 0);
+}
+
 /* Visits, right to left from entry n-1, every entry that ends at or after min_hi. */
 static void *visit_back(const struct xtal_intervals *set, size_t n, uint64_t min_hi,
 			bool (*visit)(void *value, void *arg), void *arg)

@@ -31,6 +31,10 @@ int xtal_intervals_insert(struct xtal_intervals *set, uint64_t lo, uint64_t hi, 
 /* Removes the entry with exactly this range and value. Errors: -ENOENT. */
 int xtal_intervals_remove(struct xtal_intervals *set, uint64_t lo, uint64_t hi, void *value);
 
+/* Calls keep once for every entry and takes out those for which it returns false. */
+void xtal_intervals_filter(struct xtal_intervals *set, bool (*keep)(void *value, void *arg),
+			   void *arg);
+
 /*
  * Calls visit for each entry that covers all of [lo, hi) until visit returns true; the value
  * of that entry is returned, else NULL. visit may not change the set.

@@ -318,24 +318,6 @@ static void choose_path(struct xtal_link *link, struct xtal_grant *g, const stru
 	}
 }
 
-/* Under the link's lock: forgets grants whose segment is gone, so that an owner whose segments
- * come and go does not fill our memory. */
-static void prune(struct xtal_link *link)
-{
-	if (link->grants.count < link->prune_at)
-		return;
-	for (size_t i = link->grants.count; i-- > 0;) {
-		struct xtal_interval *at = &link->grants.items[i];
-		struct xtal_grant *g = at->value;
-
-		if (atomic_load_explicit(g->slot_word, memory_order_relaxed) == g->word)
-			continue;
-		xtal_intervals_remove(&link->grants, at->lo, at->hi, g);
-		xtal_grant_unlisted(g);
-	}
-	link->prune_at = link->grants.count * 2 + 64;
-}
-
 /* Under the link's lock. */
 static int take_grant(struct xtal_link *link, const struct xtal_resolve *r,
 		      const struct xtal_control *c, const int *fds, unsigned nfds)
@@ -360,8 +342,7 @@ static int take_grant(struct xtal_link *link, const struct xtal_resolve *r,
 				  .slot_word = &link->table->word[c->slot],
 				  .reach = { .lo = c->addr } };
 	choose_path(link, g, c, fds, nfds);
-	prune(link);
-	if (xtal_intervals_insert(&link->grants, g->lo, g->hi, g)) {
+	if (xtal_link_keep(link, g)) {
 		if (g->window)
 			g->window->refs--; /* the window stays for the link's life */
 		free(g);

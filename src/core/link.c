@@ -180,12 +180,12 @@ void xtal_link_put(struct xtal_link *link)
 	free(link);
 }
 
-/* Under the link's lock. */
+/* Under the link's lock: the grant's last reference is gone. */
 static void grant_free(struct xtal_grant *g)
 {
 	struct xtal_window *w = g->window;
 
-	if (w && --w->refs == 0) {
+	if (w && !--w->refs) {
 		xtal_list_remove(&w->node);
 		xtal_connect_unmap(w);
 		free(w);
@@ -205,10 +205,27 @@ void xtal_grant_put(struct xtal_grant *g)
 	xtal_link_put(link);
 }
 
-void xtal_grant_unlisted(struct xtal_grant *g)
+/* False: the slot's word has changed. Takes the set's reference away then. */
+static bool keep_grant(void *value, void *arg)
 {
+	struct xtal_grant *g = value;
+
+	(void)arg;
+	if (atomic_load_explicit(g->slot_word, memory_order_relaxed) == g->word)
+		return true;
 	if (atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) == 1)
 		grant_free(g);
+	return false;
+}
+
+int xtal_link_keep(struct xtal_link *link, struct xtal_grant *g)
+{
+	/* Each time the set has doubled, so that it costs nothing in the long run. */
+	if (link->grants.count >= link->prune_at) {
+		xtal_intervals_filter(&link->grants, keep_grant, NULL);
+		link->prune_at = link->grants.count * 2 + 16;
+	}
+	return xtal_intervals_insert(&link->grants, g->lo, g->hi, g);
 }
 
 /* Under the link's lock: takes the set's reference away (it held none on the link). */
@@ -274,7 +291,7 @@ static int resolve_self(struct xtal_link *link, const struct xtal_remote *remote
 		.hi = found.hi,
 		.token = remote->token,
 		.token_valid = remote->token_valid,
-		.rights = rights,
+		.rights = found.rights,
 		.slot = found.slot,
 		.word = found.word,
 		.slot_word = &reg->table->word[found.slot],
@@ -283,7 +300,7 @@ static int resolve_self(struct xtal_link *link, const struct xtal_remote *remote
 			   .base = (uint8_t *)(uintptr_t)found.lo },
 		.path = XTAL_PATH_SELF,
 	};
-	if (xtal_intervals_insert(&link->grants, g->lo, g->hi, g)) {
+	if (xtal_link_keep(link, g)) {
 		free(g);
 		return XTAL_LOCAL_OPERATION;
 	}

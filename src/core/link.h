@@ -45,10 +45,10 @@ struct xtal_link {
 
 	struct xtal_lock lock; /* all below */
 	struct xtal_intervals grants;
+	size_t prune_at; /* grants: when those whose segment is gone are looked for */
 	struct xtal_list windows, resolves, waiters;
 	struct xtal_denial denials[32];
 	uint32_t next_denial;
-	size_t prune_at; /* grants: look for stale ones when there are so many */
 	uint64_t next_id;
 	uint64_t seats[XTAL_BOARD_WORDS / 64]; /* taken activity words */
 	uint32_t seats_used;
@@ -99,8 +99,9 @@ int xtal_link_resolve(struct xtal_link *link, const struct xtal_remote *remote, 
 		      uint32_t rights, struct xtal_queue *waiter, uint64_t *ask,
 		      struct xtal_grant **out, char *text, size_t text_size);
 void xtal_grant_put(struct xtal_grant *grant);
-/* The link's set has given the grant up. Under the link's lock. */
-void xtal_grant_unlisted(struct xtal_grant *grant);
+/* Puts a new grant into the link's set (which holds a reference to it). Errors: -ENOMEM. Under
+ * the link's lock. */
+int xtal_link_keep(struct xtal_link *link, struct xtal_grant *grant);
 /* The slot's word changed: the grant is not handed out again. */
 void xtal_link_forget(struct xtal_grant *grant);
 

@@ -317,6 +317,7 @@ static int find(struct xtal_registry *r, const struct xtal_access *access, struc
 	out->lo = seg->addr;
 	out->hi = seg->addr + seg->len;
 	out->slot = seg->slot;
+	out->rights = seg->rights;
 	out->word = atomic_load_explicit(&r->table->word[seg->slot], memory_order_relaxed);
 	out->why = "";
 	out->segment = *segp = seg;

@@ -53,7 +53,7 @@ struct xtal_access {
  */
 struct xtal_found {
 	uint64_t lo, hi;
-	uint32_t slot;
+	uint32_t slot, rights;
 	uint64_t word;
 	struct xtal_segment *segment; /* valid while it is announced */
 	const char *why;              /* on refusal: static text */

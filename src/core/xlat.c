@@ -75,6 +75,11 @@ void xtal_xlats_purge(struct xtal_xlats *x, struct xtal_link *link)
 			clear(x, &x->table[i]);
 }
 
+static bool stale(const struct xtal_xlat *t)
+{
+	return atomic_load_explicit(t->slot_word, memory_order_relaxed) != t->word;
+}
+
 /* More segments than places: entries keep throwing each other out. */
 static void grow(struct xtal_xlats *x)
 {
@@ -94,7 +99,7 @@ static void grow(struct xtal_xlats *x)
 		if (!t->hi)
 			continue;
 		to = &x->table[place(x, t->lo, t->tid)];
-		if (to->hi)
+		if (to->hi || stale(t))
 			clear(x, t);
 		else
 			*to = *t;
@@ -166,7 +171,7 @@ int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal
 		return -EBUSY;
 	}
 	t = &x->table[place(x, r->addr, r->tid)];
-	if (t->hi && ++x->misses > x->size && x->size < XTAL_XLAT_MAX) {
+	if (t->hi && !stale(t) && ++x->misses > x->size && x->size < XTAL_XLAT_MAX) {
 		grow(x);
 		t = &x->table[place(x, r->addr, r->tid)];
 	}

@@ -31,6 +31,9 @@ unsigned proc_rounds(unsigned few, unsigned many);
 /* Time limits are for plain builds on an idle machine; this stretches them for others. */
 uint64_t proc_slack(uint64_t ns);
 
+/* Built with a sanitizer (any, or this one: "address", "thread"). */
+bool proc_sanitized(const char *which);
+
 /* Memory that all processes started later share; zero. */
 void *proc_shared(size_t len);
 

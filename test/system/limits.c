@@ -161,11 +161,10 @@ static void few_descriptors(void **state)
 static void little_address_space(void **state)
 {
 	struct scene *s = proc_shared(sizeof(*s));
-	const char *sanitize = getenv("XTAL_SANITIZE");
 	pid_t owner;
 
 	(void)state;
-	if (sanitize && *sanitize)
+	if (proc_sanitized(NULL))
 		proc_skip("sanitizers need all of the address space");
 	owner = start_owner(s, PEER_MAP);
 	for (s->space = 0; s->space < (size_t)24 << 20;

@@ -167,10 +167,8 @@ static void a_front_end_loaded_twice(void **state)
 
 static void two_copies_in_one_process(void **state)
 {
-	const char *sanitize = getenv("XTAL_SANITIZE");
-
 	(void)state;
-	if (sanitize && *sanitize)
+	if (proc_sanitized(NULL))
 		proc_skip("sanitizers do not survive dlmopen");
 	if (!getenv("XTAL_BUILD_DIR"))
 		proc_skip("XTAL_BUILD_DIR is not set");
@@ -278,11 +276,7 @@ static int ends(void *arg)
 
 static void ending_with_transfers_running(void **state)
 {
-	const char *sanitize = getenv("XTAL_SANITIZE");
-
 	(void)state;
-	if (sanitize && strstr(sanitize, "address")) /* what is in use at exit is not a leak */
-		setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
 	for (unsigned way = 0; way < 10; way++) {
 		for (unsigned i = 0; i < proc_rounds(5, 200); i++) {
 			struct scene *s = proc_shared(sizeof(*s));

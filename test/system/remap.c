@@ -50,17 +50,20 @@ static void play(enum trick trick, uint8_t *base, int fd, struct rng *rng)
 {
 	size_t at = rng_below(rng, SEGMENT / 2) & ~(size_t)4095, len = SEGMENT / 4;
 	int shared = fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
-	void *p = base + at;
+	void *p = base + at, *away;
 
 	switch (trick) {
-	case UNMAP:
-		munmap(p, len);
+	case UNMAP: /* without a hole: another thread's mmap would take it */
+		if (mmap(p, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != p)
+			proc_die("mmap: %m");
 		break;
 	case MOVE:
-		p = mremap(p, len, len, MREMAP_MAYMOVE | MREMAP_FIXED,
-			   mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-		munmap(p, len);
-		p = base + at;
+		away = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		away = mremap(p, len, len, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, away);
+		if (away == MAP_FAILED)
+			return;
+		mprotect(p, len, PROT_NONE);
+		munmap(away, len);
 		break;
 	case DISCARD:
 		madvise(p, len, MADV_DONTNEED);
