@@ -103,7 +103,7 @@ static void wait_ae_times_out_with_0(void **state)
 	begin = suite_now_ms();
 	e.duration = 120;
 	assert_int_equal(dma_wait_ae(p.ctx, &e), 0);
-	assert_in_range(suite_now_ms() - begin, 119, 1500);
+	assert_in_range(suite_now_ms() - begin, 119, 8000);
 	e.duration = -1;
 	assert_int_equal(dma_wait_ae(p.ctx, &e), -22);
 	e.duration = 10001;
@@ -258,12 +258,12 @@ static void idle_waits_are_quiet(void **state)
 
 /* ---- F80: signals ---- */
 
-static volatile sig_atomic_t signals;
+static atomic_uint signals; /* any thread may get them */
 
 static void on_signal(int sig)
 {
 	(void)sig;
-	signals = signals + 1;
+	atomic_fetch_add_explicit(&signals, 1, memory_order_relaxed);
 }
 
 static void start_signals(int flags)
@@ -297,10 +297,10 @@ static void run_under_signals(int flags)
 	start_signals(flags);
 	begin = suite_now_ms();
 	assert_int_equal(dma_wait_queue(p.queue, 1, 150, &cr), -14);
-	assert_in_range(suite_now_ms() - begin, 149, 1500);
+	assert_in_range(suite_now_ms() - begin, 149, 8000);
 	begin = suite_now_ms();
 	assert_int_equal(dma_wait_ae(p.ctx, &e), 0);
-	assert_in_range(suite_now_ms() - begin, 149, 1500);
+	assert_in_range(suite_now_ms() - begin, 149, 8000);
 	for (unsigned i = 0; i < suite_scale(300); i++) {
 		local = part(p.local, 0, i % 3 ? 8 : 200000);
 		pattern_fill(p.mem.data, local.len, i, 0);
@@ -339,11 +339,18 @@ static void timeouts_are_exact(void **state)
 	(void)state;
 	pair_open(&p, 4096);
 	for (unsigned i = 0; i < 4; i++) {
-		uint64_t begin = suite_now_ms();
+		uint64_t best = UINT64_MAX;
 
-		assert_int_equal(dma_wait_queue(p.queue, 1, times[i], &cr), -14);
-		assert_in_range(suite_now_ms() - begin, (uint64_t)times[i] - 1,
-				(uint64_t)times[i] + 1000);
+		/* Never too early; too late only when the machine has no time for us. */
+		for (unsigned tries = 0; tries < 10 && best > (uint64_t)times[i] + 20; tries++) {
+			uint64_t begin = suite_now_ms(), took;
+
+			assert_int_equal(dma_wait_queue(p.queue, 1, times[i], &cr), -14);
+			took = suite_now_ms() - begin;
+			assert_true(took + 1 >= (uint64_t)times[i]);
+			best = took < best ? took : best;
+		}
+		assert_in_range(best, 0, (uint64_t)times[i] + 20);
 	}
 	pair_close(&p);
 }

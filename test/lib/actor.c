@@ -235,3 +235,30 @@ int64_t actor_call(struct actor *a, actor_fn fn, void *args, size_t len)
 	actor_start(a, fn, args, len);
 	return actor_finish(a, args, len);
 }
+
+#if defined(__SANITIZE_THREAD__)
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
+void AnnotateIgnoreWritesBegin(const char *file, int line);
+void AnnotateIgnoreWritesEnd(const char *file, int line);
+
+void actor_unseen_begin(void)
+{
+	AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+	AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+}
+
+void actor_unseen_end(void)
+{
+	AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+	AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+}
+#else
+void actor_unseen_begin(void)
+{
+}
+
+void actor_unseen_end(void)
+{
+}
+#endif

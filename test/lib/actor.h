@@ -44,4 +44,12 @@ int64_t actor_call(struct actor *a, actor_fn fn, void *args, size_t len);
 
 #define ACTOR_DIED (-1000)
 
+/*
+ * Around accesses to memory that another process orders: ThreadSanitizer sees only this one,
+ * and would report a race between the library's agent, which executed that process's
+ * messages, and us, who heard of it by a socket.
+ */
+void actor_unseen_begin(void);
+void actor_unseen_end(void);
+
 #endif

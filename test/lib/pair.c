@@ -91,15 +91,21 @@ int64_t owner_fill(void *args)
 {
 	struct ask *a = args;
 
+	actor_unseen_begin();
 	pattern_fill((void *)(uintptr_t)a->addr, a->len, a->seed, 0);
+	actor_unseen_end();
 	return 0;
 }
 
 int64_t owner_check(void *args)
 {
 	struct ask *a = args;
+	int64_t wrong;
 
-	return pattern_check((void *)(uintptr_t)a->addr, a->len, a->seed, 0);
+	actor_unseen_begin();
+	wrong = pattern_check((void *)(uintptr_t)a->addr, a->len, a->seed, 0);
+	actor_unseen_end();
+	return wrong;
 }
 
 static int64_t owner_guards(void *args)
@@ -113,7 +119,9 @@ static int64_t owner_poke(void *args)
 {
 	struct ask *a = args;
 
+	actor_unseen_begin();
 	memcpy((void *)(uintptr_t)a->addr, a->bytes, a->len);
+	actor_unseen_end();
 	return 0;
 }
 
@@ -121,7 +129,9 @@ int64_t owner_peek(void *args)
 {
 	struct ask *a = args;
 
+	actor_unseen_begin();
 	memcpy(a->bytes, (void *)(uintptr_t)a->addr, a->len);
+	actor_unseen_end();
 	return 0;
 }
 
