@@ -26,10 +26,10 @@ static char dir[64], path[128];
 static void variables(void **state)
 {
 	(void)state;
-	assert_int_equal(setenv("XTAL_TEST_A", "1", 1), 0);
-	assert_string_equal(xtal_os_getenv("XTAL_TEST_A"), "1");
-	assert_int_equal(unsetenv("XTAL_TEST_A"), 0);
-	assert_null(xtal_os_getenv("XTAL_TEST_A"));
+	assert_int_equal(setenv("XTAL_UNIT_A", "1", 1), 0);
+	assert_string_equal(xtal_os_getenv("XTAL_UNIT_A"), "1");
+	assert_int_equal(unsetenv("XTAL_UNIT_A"), 0);
+	assert_null(xtal_os_getenv("XTAL_UNIT_A"));
 }
 
 static void collect(const char *name, const char *value, void *arg)
@@ -42,35 +42,35 @@ static void collect(const char *name, const char *value, void *arg)
 
 static void each_variable(void **state)
 {
-	static char *no_equals[] = { "XTAL_TEST_B", "XTAL_TEST_C=ok", NULL }, **old;
+	static char *no_equals[] = { "XTAL_UNIT_B", "XTAL_UNIT_C=ok", NULL }, **old;
 	char got[1024] = "", name[300];
 
 	(void)state;
-	setenv("XTAL_TEST_A", "1=2", 1);
-	setenv("XTAL_TEST_B", "", 1);
-	setenv("YTAL_TEST_C", "no", 1);
+	setenv("XTAL_UNIT_A", "1=2", 1);
+	setenv("XTAL_UNIT_B", "", 1);
+	setenv("YTAL_UNIT_C", "no", 1);
 	memset(name, 'N', sizeof(name));
-	memcpy(name, "XTAL_TEST_", 10);
+	memcpy(name, "XTAL_UNIT_", 10);
 	name[sizeof(name) - 1] = '\0';
 	setenv(name, "absurd", 1);
-	xtal_os_each_env("XTAL_TEST_", collect, got);
-	assert_non_null(strstr(got, "XTAL_TEST_A=1=2;"));
-	assert_non_null(strstr(got, "XTAL_TEST_B=;"));
+	xtal_os_each_env("XTAL_UNIT_", collect, got);
+	assert_non_null(strstr(got, "XTAL_UNIT_A=1=2;"));
+	assert_non_null(strstr(got, "XTAL_UNIT_B=;"));
 	assert_null(strstr(got, "YTAL"));
 	assert_null(strstr(got, "absurd"));
 	unsetenv(name);
-	unsetenv("XTAL_TEST_A");
-	unsetenv("XTAL_TEST_B");
+	unsetenv("XTAL_UNIT_A");
+	unsetenv("XTAL_UNIT_B");
 	got[0] = '\0';
-	xtal_os_each_env("XTAL_TEST_", collect, got);
+	xtal_os_each_env("XTAL_UNIT_", collect, got);
 	assert_string_equal(got, "");
 	old = environ;
 	environ = no_equals;
-	xtal_os_each_env("XTAL_TEST_", collect, got);
+	xtal_os_each_env("XTAL_UNIT_", collect, got);
 	environ = NULL;
-	xtal_os_each_env("XTAL_TEST_", collect, got);
+	xtal_os_each_env("XTAL_UNIT_", collect, got);
 	environ = old;
-	assert_string_equal(got, "XTAL_TEST_C=ok;");
+	assert_string_equal(got, "XTAL_UNIT_C=ok;");
 }
 
 static void write_file(const char *text)
