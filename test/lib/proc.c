@@ -62,11 +62,22 @@ bool proc_sanitized(const char *which)
 	return sanitize && *sanitize && (!which || strstr(sanitize, which));
 }
 
-uint64_t proc_slack(uint64_t ns)
+bool proc_emulated(void)
 {
 	const char *emulator = getenv("XTAL_TEST_EMULATOR");
 
-	return proc_sanitized(NULL) || (emulator && *emulator) ? ns * 10 : ns;
+	return emulator && *emulator;
+}
+
+int proc_skip_all(const char *reason)
+{
+	printf("SKIP: %s\n", reason);
+	return 77;
+}
+
+uint64_t proc_slack(uint64_t ns)
+{
+	return proc_sanitized(NULL) || proc_emulated() ? ns * 10 : ns;
 }
 
 /* Processes of these tests end in the middle of things; what they held then is no leak. */

@@ -34,6 +34,12 @@ uint64_t proc_slack(uint64_t ns);
 /* Built with a sanitizer (any, or this one: "address", "thread"). */
 bool proc_sanitized(const char *which);
 
+/* Runs under an emulator. */
+bool proc_emulated(void);
+
+/* For main(): prints the reason; the exit status that says so. */
+int proc_skip_all(const char *reason);
+
 /* Memory that all processes started later share; zero. */
 void *proc_shared(size_t len);
 

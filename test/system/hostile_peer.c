@@ -193,6 +193,8 @@ static void descriptors_galore(void **state)
 	int fds[253], before;
 
 	(void)state;
+	if (proc_emulated())
+		proc_skip("the emulator passes no more than 16 descriptors");
 	before = scene->fds;
 	for (unsigned i = 0; i < 253; i++)
 		fds[i] = STDERR_FILENO;

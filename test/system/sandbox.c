@@ -238,7 +238,7 @@ static void without_optional_calls(void **state)
 				     SYS_statx,
 				     SYS_clone3,
 				     SYS_prctl,
-				     SYS_readlink,
+				     SYS_readlinkat,
 				     SYS_process_madvise };
 	struct scene s = { 0 };
 
