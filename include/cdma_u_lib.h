@@ -293,8 +293,10 @@ void dma_free_queue(struct dma_queue *queue);
  * dma_register_seg - let peers and own operations use a range of memory
  *
  * Any memory will do: peers reach it while this program sleeps or computes. Nothing is
- * touched or pinned by the call; unmapping the range while it is registered is the program's
- * error, answered by a completion status, never by a crash (cdma(7)). Ranges may overlap.
+ * touched or pinned by the call. Unmapping the range while it is registered is the program's
+ * error: a peer gets a completion status or the memory as it was registered, never a crash;
+ * operations of this program that copy from or to the range by plain stores (paths self and
+ * map) fault like its own access would (cdma(7)). Ranges may overlap.
  *
  * Peers may read, write and use atomics, and must know the token: one that sends a token
  * (token_value_valid in its imported segment) must send this one; one that sends none is let
