@@ -135,7 +135,7 @@ static int seat(struct xtal_bulk *b, struct executor *e)
 	struct xtal_link *link = b->grant->link;
 
 	xtal_lane_init(&e->lane);
-	e->activity = link->self ? &e->lane.self : xtal_link_seat(link);
+	e->activity = link->self ? &e->lane.self : xtal_link_seat(link, true);
 	if (e->activity)
 		return 0;
 	xtal_lane_fini(&e->lane);

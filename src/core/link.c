@@ -450,14 +450,16 @@ uint32_t xtal_link_wake(struct xtal_link *link, uint64_t what, uint32_t most)
 	return kicked;
 }
 
-struct xtal_activity *xtal_link_seat(struct xtal_link *link)
+struct xtal_activity *xtal_link_seat(struct xtal_link *link, bool brief)
 {
+	/* The last group is for fragments, which give theirs back: queues cannot starve them. */
+	const uint32_t groups = XTAL_BOARD_WORDS / 64 - (brief ? 0 : 1);
 	struct xtal_activity *seat = NULL;
 
 	if (!link->board)
 		return NULL;
 	xtal_lock(&link->lock);
-	for (uint32_t w = 0; w < XTAL_BOARD_WORDS / 64 && !seat; w++) {
+	for (uint32_t w = 0; w < groups && !seat; w++) {
 		uint32_t i;
 
 		if (link->seats[w] == UINT64_MAX)

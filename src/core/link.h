@@ -105,8 +105,8 @@ int xtal_link_keep(struct xtal_link *link, struct xtal_grant *grant);
 /* The slot's word changed: the grant is not handed out again. */
 void xtal_link_forget(struct xtal_grant *grant);
 
-/* An activity word for one executor, or NULL when all are taken. */
-struct xtal_activity *xtal_link_seat(struct xtal_link *link);
+/* An activity word for one executor, or NULL when all are taken. brief: for a fragment. */
+struct xtal_activity *xtal_link_seat(struct xtal_link *link, bool brief);
 void xtal_link_unseat(struct xtal_link *link, struct xtal_activity *seat);
 
 /* Ends the link and everything that waits for it. Any thread, holding no queue's lock. */

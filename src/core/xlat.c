@@ -132,7 +132,7 @@ static struct xtal_seat *seat_on(struct xtal_queue *q, struct xtal_link *link)
 	seat = calloc(1, sizeof(*seat));
 	if (!seat)
 		return NULL;
-	seat->activity = link->self ? &q->lane.self : xtal_link_seat(link);
+	seat->activity = link->self ? &q->lane.self : xtal_link_seat(link, false);
 	if (!seat->activity) {
 		free(seat);
 		return NULL;
