@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The xtal command as people use it: info, demo, every performance test on every path, server
 # and client, wrong command lines, interruption and death. $XTAL_BIN is the command to test.
-# ctest: timeout=600 serial
+# ctest: timeout=600 serial plain
 set -u
 
 xtal=${XTAL_BIN:-${XTAL_BUILD_DIR:+$XTAL_BUILD_DIR/bin/xtal}}
