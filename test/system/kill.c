@@ -213,7 +213,7 @@ static int bystander(void *arg)
 	peer_open(&p);
 	peer_register(&p, peer_memory(w->path, SEGMENT), SEGMENT, &w->bystander);
 	atomic_store(&w->bystander_ready, 1);
-	while (!atomic_load(&w->quit))
+	while (atomic_load(&w->bystander_ready) != 2) /* after those who use it */
 		proc_sleep_us(500);
 	return 0;
 }
@@ -222,6 +222,7 @@ static void finish_world(struct world *w, pid_t a, pid_t b)
 {
 	atomic_store(&w->quit, 1);
 	assert_int_equal(proc_join(a, PATIENCE), 0);
+	atomic_store(&w->bystander_ready, 2);
 	assert_int_equal(proc_join(b, PATIENCE), 0);
 	munmap(w, sizeof(*w));
 }
@@ -369,6 +370,7 @@ static void initiators_die(enum peer_path path)
 	assert_true(w->worst_ns < proc_slack(BOUND_NS));
 	atomic_store(&calm->quit, 1);
 	assert_int_equal(proc_join(other, PATIENCE), 0);
+	atomic_store(&calm->bystander_ready, 2);
 	assert_int_equal(proc_join(peaceful, PATIENCE), 0);
 	atomic_store(&w->quit, 1);
 	atomic_store(&w->victim_round, UINT32_MAX);
