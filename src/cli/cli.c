@@ -2,6 +2,8 @@
 /* The words and numbers that every part of the xtal command shares. No Xtal calls here. */
 #include "cli/cli.h"
 
+#include "base/text.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
@@ -61,41 +63,13 @@ int cli_usage(const char *command, const char *format, ...)
 	return CLI_USAGE;
 }
 
-/* Number of single-character edits between two words, good enough for short ones. */
-static unsigned distance(const char *a, const char *b)
-{
-	unsigned row[64];
-	size_t la = strlen(a), lb = strlen(b);
-
-	if (la >= 64 || lb >= 64)
-		return 64;
-	for (size_t j = 0; j <= lb; j++)
-		row[j] = (unsigned)j;
-	for (size_t i = 1; i <= la; i++) {
-		unsigned diagonal = row[0];
-
-		row[0] = (unsigned)i;
-		for (size_t j = 1; j <= lb; j++) {
-			unsigned best = diagonal + (a[i - 1] != b[j - 1]);
-
-			diagonal = row[j];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
-		}
-	}
-	return row[lb];
-}
-
 static const char *nearest(const char *word, const struct option *known)
 {
 	const char *found = NULL;
 	unsigned best = 3;
 
 	for (; known->name; known++) {
-		unsigned d = distance(word, known->name);
+		unsigned d = xtal_text_distance(word, known->name);
 
 		if (d < best) {
 			best = d;

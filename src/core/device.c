@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The devices of this machine: for now the loopback address, which always exists. */
+/* The devices of this machine: the loopback address, which always exists and reaches one host. */
 #include "core/device.h"
 
 #include <stddef.h>
