@@ -76,9 +76,8 @@ static void try_cma(struct xtal_link *link, const struct xtal_control *c)
 			     : "");
 }
 
-void xtal_connect_run(struct xtal_task *task)
+void xtal_connect_run(struct xtal_link *link)
 {
-	struct xtal_link *link = xtal_container_of(task, struct xtal_link, task);
 	struct xtal_control hello;
 	struct xtal_os_cred cred;
 	char name[64], eid[48];
@@ -351,18 +350,6 @@ static int take_grant(struct xtal_link *link, const struct xtal_resolve *r,
 	return 0;
 }
 
-/* Under the link's lock. */
-static void deny(struct xtal_link *link, uint64_t id, uint32_t status, bool retry, const char *text)
-{
-	struct xtal_denial *d =
-		&link->denials[link->next_denial++ % XTAL_ARRAY_SIZE(link->denials)];
-
-	d->id = id;
-	d->status = status;
-	d->retry = retry;
-	snprintf(d->text, sizeof(d->text), "%s", text);
-}
-
 /* A grant or a denial. */
 static int answer(struct xtal_link *link, const struct xtal_control *c, const int *fds,
 		  unsigned nfds)
@@ -384,7 +371,8 @@ static int answer(struct xtal_link *link, const struct xtal_control *c, const in
 		if (c->type == XTAL_CONTROL_GRANT)
 			err = take_grant(link, r, c, fds, nfds);
 		else
-			deny(link, r->id, c->status, c->flags & XTAL_CONTROL_RETRY, c->text);
+			xtal_link_deny(link, r->id, c->status, c->flags & XTAL_CONTROL_RETRY,
+				       c->text);
 		free(r);
 		xtal_link_wake(link, c->id, UINT32_MAX);
 	}
@@ -493,7 +481,6 @@ void xtal_connect_stop(struct xtal_link *link)
 {
 	/* The socket stays open until the last reference is gone: once the owner has seen its end
 	 * it no longer looks at our announcements, and a long copy may still be under way. */
-	xtal_messages_close(link);
 	xtal_agent_unwatch(&link->sock);
 	xtal_agent_unwatch(&link->death);
 }
