@@ -10,12 +10,12 @@
 #include "core/log.h"
 #include "core/messages.h"
 #include "core/queue_impl.h"
-#include "os/thread.h"
+#include "os/sock.h"
 #include "xtal.h"
 
 static void ring_doorbell(struct xtal_link *link)
 {
-	xtal_os_event_signal(link->doorbell);
+	xtal_os_nudge(link->sock.fd);
 }
 
 /* A long write is answered at its end only; until then the frames that the

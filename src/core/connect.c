@@ -27,11 +27,13 @@
  * session whose peer does not take them. */
 #define MAX_QUESTIONS 32u
 
-static void close_fds(int *fds, unsigned n)
+/* Messages that are taken in one go. */
+#define MAX_MESSAGES 64u
+
+static void close_fds(const int *fds, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		if (fds[i] >= 0)
-			xtal_os_close(fds[i]);
+		xtal_os_close(fds[i]);
 }
 
 /* Really moves 8 bytes in both directions. Fills the link's verdict on cma. */
@@ -81,7 +83,7 @@ void xtal_connect_run(struct xtal_link *link)
 	struct xtal_control hello;
 	struct xtal_os_cred cred;
 	char name[64], eid[48];
-	int fd, err, doorbell = xtal_agent_doorbell();
+	int fd, err;
 
 	if (link->sock.fd >= 0)
 		return;
@@ -122,11 +124,10 @@ void xtal_connect_run(struct xtal_link *link)
 		link->death.fd = -1;
 	xtal_control_init(&hello, XTAL_CONTROL_HELLO);
 	hello.flags = xtal_lane_full_fence() ? 0 : XTAL_CONTROL_FENCED;
-	hello.fds = 1;
 	hello.incarnation = link->tid >> 16;
 	hello.port = link->tid & 0xffff;
 	hello.pipeline = link->pipeline;
-	err = xtal_os_send(fd, &hello, sizeof(hello), &doorbell, 1);
+	err = xtal_os_send(fd, &hello, sizeof(hello), NULL, 0);
 	if (!err)
 		err = xtal_connect_watch(link);
 	if (err)
@@ -134,8 +135,8 @@ void xtal_connect_run(struct xtal_link *link)
 			       link->tid & 0xffff, eid, strerror(-err));
 }
 
-/* Under the link's lock. fds: slot table, link memory, doorbell. Takes the third on success. */
-static int take_welcome(struct xtal_link *link, const struct xtal_control *c, int *fds)
+/* Under the link's lock. fds: slot table, link memory. */
+static int take_welcome(struct xtal_link *link, const struct xtal_control *c, const int *fds)
 {
 	size_t ring = xtal_ring_layout_size(c->ring_bytes);
 	uint64_t size = 0;
@@ -152,8 +153,7 @@ static int take_welcome(struct xtal_link *link, const struct xtal_control *c, in
 	};
 	int err;
 
-	if (!ring || xtal_os_event_adopt(fds[2]) || !xtal_os_sealed_shrink(fds[0]) ||
-	    !xtal_os_sealed_shrink(fds[1]))
+	if (!ring || !xtal_os_sealed_shrink(fds[0]) || !xtal_os_sealed_shrink(fds[1]))
 		return -EPROTO;
 	err = xtal_os_object_size(fds[0], &size);
 	if (err || size < sizeof(struct xtal_slot_table))
@@ -180,9 +180,6 @@ static int take_welcome(struct xtal_link *link, const struct xtal_control *c, in
 	link->memory = memory;
 	link->memory_len = size;
 	link->board = memory;
-	link->doorbell = fds[2];
-	fds[2] = -1;
-	xtal_engine_track_fd(link->doorbell);
 	return 0;
 unmap_memory:
 	xtal_os_unmap(memory, size);
@@ -191,12 +188,13 @@ unmap_table:
 	return err;
 }
 
-static void welcome(struct xtal_link *link, const struct xtal_control *c, int *fds, unsigned nfds)
+static void welcome(struct xtal_link *link, const struct xtal_control *c, const int *fds,
+		    unsigned nfds)
 {
 	int err = -EPROTO;
 
 	xtal_lock(&link->lock);
-	if (nfds == 3 && atomic_load(&link->state) == XTAL_LINK_CONNECTING &&
+	if (nfds == 2 && atomic_load(&link->state) == XTAL_LINK_CONNECTING &&
 	    xtal_incarnation_bits(c->incarnation) == link->tid >> 16)
 		err = take_welcome(link, c, fds);
 	if (!err) {
@@ -385,7 +383,8 @@ static void sock_ready(struct xtal_source *src)
 {
 	struct xtal_link *link = xtal_container_of(src, struct xtal_link, sock);
 
-	for (;;) {
+	/* The rest at the next look: no owner keeps the agent from the others. */
+	for (unsigned i = 0; i < MAX_MESSAGES; i++) {
 		struct xtal_control c;
 		int fds[XTAL_OS_MAX_FDS];
 		unsigned nfds = 0;
@@ -393,6 +392,8 @@ static void sock_ready(struct xtal_source *src)
 
 		if (n == -EAGAIN)
 			break;
+		if (xtal_os_nudged(n, nfds))
+			continue;
 		if (n <= 0) {
 			xtal_link_fail(link, XTAL_UNREACHABLE,
 				       "the owner of port %u closed its context or died",
@@ -497,7 +498,6 @@ void xtal_connect_close(struct xtal_link *link)
 	}
 	xtal_engine_close_fd(link->sock.fd);
 	xtal_engine_close_fd(link->death.fd);
-	xtal_engine_close_fd(link->doorbell);
 	if (link->table)
 		xtal_os_unmap(link->table, sizeof(struct xtal_slot_table));
 	if (link->memory)

@@ -105,7 +105,7 @@ static struct xtal_link *link_new(struct xtal_context *ctx, struct xtal_eid eid,
 	link->next_id = (uint64_t)link->id << 32;
 	link->carrier = &xtal_carrier_ring;
 	atomic_store(&link->refs, 2); /* the list's and the caller's */
-	link->sock.fd = link->death.fd = link->doorbell = -1;
+	link->sock.fd = link->death.fd = -1;
 	link->task.run = link_task;
 	link->connect_deadline = xtal_os_now() + (uint64_t)xtal_config()->timeout_ms * 1000000;
 	xtal_intervals_init(&link->grants);

@@ -56,10 +56,9 @@ struct xtal_link {
 
 	const struct xtal_carrier *carrier;
 	uint64_t connect_deadline;
-	struct xtal_task task; /* connect, send questions */
-	struct xtal_source sock, death;
-	int doorbell; /* the target's agent */
-	int pid;      /* the target's, as we see it; 0: unknown */
+	struct xtal_task task;          /* connect, send questions */
+	struct xtal_source sock, death; /* sock: control messages, and doorbells both ways */
+	int pid;                        /* the target's, as we see it; 0: unknown */
 	bool cma, peer_ring, stopped, draining;
 	const char *broken; /* the agent is to end the link for this reason */
 	uint32_t broken_status;
