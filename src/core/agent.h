@@ -61,7 +61,7 @@ struct xtal_drain {
 void xtal_agent_add_drain(struct xtal_drain *d);
 void xtal_agent_remove_drain(struct xtal_drain *d);
 
-/* The eventfd that peers signal when they left something in a ring for us. */
+/* The eventfd that wakes the agent; ours alone, no peer is given it. */
 int xtal_agent_doorbell(void);
 
 /* The lane under which the agent executes messages. */

@@ -123,7 +123,6 @@ close_async:
 	xtal_os_close(ctx->async_fd);
 free_ctx:
 	free(ctx);
-	xtal_refuse("xtal", "context on %s: %s", dev->name, strerror(-err));
 	return err;
 }
 
@@ -162,8 +161,8 @@ int xtal_context_close(struct xtal_context **ctxp)
 	queues = ctx->queue_count;
 	xtal_unlock(&ctx->queues_lock);
 	if (segments || queues) {
-		xtal_refuse("xtal", "context with port %u: %u queues and %u segments still exist",
-			    ctx->port, queues, segments);
+		xtal_explain("context with port %u: %u queues and %u segments still exist",
+			     ctx->port, queues, segments);
 		return -EBUSY;
 	}
 	*ctxp = NULL;

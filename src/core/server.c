@@ -17,6 +17,9 @@
 #include "wire/control.h"
 #include "xtal.h"
 
+/* Messages of one peer that are taken in one go. */
+#define MAX_MESSAGES 64u
+
 static void session_end(struct xtal_session *s, const char *why)
 {
 	struct xtal_context *ctx = s->ctx;
@@ -32,7 +35,6 @@ static void session_end(struct xtal_session *s, const char *why)
 	xtal_agent_unwatch(&s->death);
 	xtal_engine_close_fd(s->sock.fd);
 	xtal_engine_close_fd(s->death.fd);
-	xtal_engine_close_fd(s->doorbell);
 	if (s->memory)
 		xtal_os_unmap(s->memory, s->memory_len);
 	free(s);
@@ -104,7 +106,7 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 	}
 	xtal_msg_encode(&answer, slot.header);
 	if (xtal_ring_publish(&s->ring))
-		xtal_os_event_signal(s->doorbell);
+		xtal_os_nudge(s->sock.fd);
 	return true;
 }
 
@@ -136,7 +138,7 @@ static bool serve(struct xtal_drain *d)
 			break;
 		did = true;
 		if (xtal_ring_release(&s->ring))
-			xtal_os_event_signal(s->doorbell);
+			xtal_os_nudge(s->sock.fd);
 	}
 	return did;
 }
@@ -194,16 +196,15 @@ static int make_memory(struct xtal_session *s, uint64_t capacity, int *fd)
 	return err;
 }
 
-/* Takes the initiator's doorbell (fds[0]) on success. */
-static int hello(struct xtal_session *s, const struct xtal_control *c, int *fds, unsigned nfds)
+static int hello(struct xtal_session *s, const struct xtal_control *c)
 {
 	struct xtal_context *ctx = s->ctx;
 	uint64_t capacity = xtal_config()->ring_bytes;
 	uint32_t paths = xtal_config()->paths;
 	struct xtal_control w;
-	int out[3], err;
+	int out[2], err;
 
-	if (s->welcomed || nfds != 1 || xtal_os_event_adopt(fds[0]))
+	if (s->welcomed || c->fds)
 		return -EPROTO;
 	if (c->port != ctx->port || c->incarnation != xtal_incarnation_bits(ctx->incarnation))
 		return refuse(s, XTAL_REMOTE_ACCESS,
@@ -212,9 +213,6 @@ static int hello(struct xtal_session *s, const struct xtal_control *c, int *fds,
 	err = make_memory(s, capacity, &out[1]);
 	if (err)
 		return err;
-	s->doorbell = fds[0];
-	fds[0] = -1;
-	xtal_engine_track_fd(s->doorbell);
 	xtal_control_init(&w, XTAL_CONTROL_WELCOME);
 	w.incarnation = ctx->incarnation;
 	w.ring_bytes = (uint32_t)capacity;
@@ -226,14 +224,13 @@ static int hello(struct xtal_session *s, const struct xtal_control *c, int *fds,
 	w.probe_value = atomic_load(&ctx->probe_word);
 	w.clock = xtal_os_now();
 	out[0] = ctx->registry.table_fd;
-	out[2] = xtal_agent_doorbell();
 	s->welcomed = true;
 	s->drain = (struct xtal_drain){ .drain = serve,
 					.before_sleep = serve_before_sleep,
 					.after_sleep = serve_after_sleep };
 	xtal_agent_add_drain(&s->drain);
 	s->drains = true;
-	err = reply(s, &w, out, 3);
+	err = reply(s, &w, out, 2);
 	xtal_os_close(out[1]);
 	return err;
 }
@@ -337,7 +334,8 @@ static void session_ready(struct xtal_source *src)
 {
 	struct xtal_session *s = xtal_container_of(src, struct xtal_session, sock);
 
-	for (;;) {
+	/* The rest at the next look: no peer keeps the agent from the others. */
+	for (unsigned i = 0; i < MAX_MESSAGES; i++) {
 		int fds[XTAL_OS_MAX_FDS], err;
 		struct xtal_control c;
 		unsigned nfds = 0;
@@ -345,20 +343,21 @@ static void session_ready(struct xtal_source *src)
 
 		if (n == -EAGAIN)
 			return;
+		if (xtal_os_nudged(n, nfds) && s->welcomed)
+			continue;
 		if (n <= 0) {
 			session_end(s, n ? strerror(-n) : "closed");
 			return;
 		}
 		err = xtal_control_check(&c, (size_t)n, nfds);
 		if (!err && c.type == XTAL_CONTROL_HELLO)
-			err = hello(s, &c, fds, nfds);
+			err = hello(s, &c);
 		else if (!err && c.type == XTAL_CONTROL_RESOLVE && s->welcomed)
 			err = resolve(s, &c);
 		else
 			err = -EPROTO;
-		for (unsigned i = 0; i < nfds; i++)
-			if (fds[i] >= 0)
-				xtal_os_close(fds[i]);
+		for (unsigned k = 0; k < nfds; k++)
+			xtal_os_close(fds[k]);
 		if (err) {
 			session_end(s, strerror(-err));
 			return;
@@ -422,7 +421,7 @@ static void accept_ready(struct xtal_source *src)
 		}
 		memset(s, 0, sizeof(*s));
 		s->ctx = ctx;
-		s->doorbell = s->death.fd = -1;
+		s->death.fd = -1;
 		s->sock = (struct xtal_source){ .fd = fd, .ready = session_ready };
 		xtal_engine_track_fd(fd);
 		xtal_lock(&ctx->sessions_lock);

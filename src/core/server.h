@@ -19,11 +19,10 @@ struct xtal_context;
 struct xtal_session {
 	struct xtal_list node; /* in ctx->sessions */
 	struct xtal_context *ctx;
-	struct xtal_source sock, death;
+	struct xtal_source sock, death; /* sock: control messages, and doorbells both ways */
 	struct xtal_os_cred cred;
 	bool welcomed;
 	bool same_uid;
-	int doorbell; /* the initiator's agent */
 	void *memory;
 	size_t memory_len;
 	struct xtal_board *board;
