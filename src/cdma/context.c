@@ -5,6 +5,7 @@
  */
 #include "cdma.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,8 +108,9 @@ struct dma_context *dma_create_context(struct dma_device *dev)
 	}
 	error = xtal_context_open(core, &opened);
 	if (error) {
-		cdma_refuse("dma_create_context: no context on %s: %s", core->name,
-			    cdma_reason(error));
+		if (error != -ENOKEY) /* the core has said what to do about a missing key */
+			cdma_refuse("dma_create_context: no context on %s: %s", core->name,
+				    cdma_reason(error));
 		cdma_registry_lock();
 		list = unlink_context(c);
 		cdma_registry_unlock();

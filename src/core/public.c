@@ -50,6 +50,7 @@ const char *xtal_path_name(unsigned kind)
 
 static void eid_bytes(struct xtal_eid eid, uint8_t out[16])
 {
+	eid = xtal_eid_scoped(eid, 0); /* our interface numbers mean nothing elsewhere */
 	for (int i = 0; i < 8; i++) {
 		out[i] = (uint8_t)(eid.hi >> (56 - 8 * i));
 		out[8 + i] = (uint8_t)(eid.lo >> (56 - 8 * i));
@@ -64,7 +65,7 @@ static struct xtal_eid eid_of(const uint8_t in[16])
 		eid.hi = eid.hi << 8 | in[i];
 		eid.lo = eid.lo << 8 | in[8 + i];
 	}
-	return eid;
+	return xtal_eid_scoped(eid, 0);
 }
 
 int xtal_describe(const void *segment, struct xtal_descriptor *out)
@@ -197,7 +198,8 @@ int xtal_path_query(const void *queue, const struct xtal_descriptor *remote, int
 	}
 	limit = timeout_ms < 0 ? h.queue.queue->timeout_ns : (uint64_t)timeout_ms * 1000000;
 	r = (struct xtal_remote){ .addr = remote->va,
-				  .eid = eid_of(remote->eid),
+				  .eid = xtal_device_resolve_eid(h.queue.queue->ctx->dev,
+								 eid_of(remote->eid)),
 				  .tid = remote->tid,
 				  .token = remote->token,
 				  .token_valid = remote->token_valid };
