@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/eid.h"
 #include "base/export.h"
 
 struct xtal_config {
@@ -24,6 +23,9 @@ struct xtal_config {
 	uint32_t revoke_ms;      /* patience with a peer that is in the middle of a copy */
 	bool allow_cma;          /* XTAL_ALLOW_CMA: lift Yama's restriction on this process */
 	bool any_uid;            /* XTAL_PEERS=any: serve peers of other uids (over ring) */
+	const char *devices;     /* XTAL_DEVICES, as it was written; see device.c */
+	bool insecure;           /* XTAL_SECURITY=none: plain messages between hosts */
+	const char *key_file;    /* XTAL_KEY_FILE; "": none */
 	uint64_t counter_start;  /* XTAL_COUNTER_START: debug: first value of ring counters */
 };
 
@@ -40,8 +42,5 @@ static inline uint64_t xtal_config_inline(void)
 /* A front-end's own environment variable (CDMA_LOG_LEVEL), or NULL; ignored in setuid programs
  * like all others. The string stays the environment's. */
 XTAL_INTERNAL_API const char *xtal_config_foreign(const char *name);
-
-/* The address that the configuration gives a small site EID. Errors: -ENOENT. */
-int xtal_config_site_eid(uint32_t small, struct xtal_eid *out);
 
 #endif

@@ -12,6 +12,7 @@
 #include "core/engine.h"
 #include "core/link.h"
 #include "core/log.h"
+#include "core/security.h"
 #include "core/server.h"
 #include "os/proc.h"
 #include "os/sock.h"
@@ -64,13 +65,20 @@ static void close_on_agent(void *arg)
 
 int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 {
-	struct xtal_context *ctx = calloc(1, sizeof(*ctx));
-	struct open_call call = { .ctx = ctx };
+	struct xtal_context *ctx;
+	struct open_call call;
+	char why[512];
 	uint64_t probe;
-	int err;
+	int err = xtal_security_check(dev, why, sizeof(why));
 
+	if (err) {
+		xtal_refuse("xtal", "context on %s (%s): %s", dev->name, dev->interface, why);
+		return err;
+	}
+	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return -ENOMEM;
+	call = (struct open_call){ .ctx = ctx };
 	ctx->dev = dev;
 	ctx->listener.fd = ctx->spare_fd = ctx->async_fd = -1;
 	xtal_list_init(&ctx->sessions);
@@ -115,7 +123,6 @@ close_async:
 	xtal_os_close(ctx->async_fd);
 free_ctx:
 	free(ctx);
-	xtal_refuse("xtal", "context on %s: %s", dev->name, strerror(-err));
 	return err;
 }
 
@@ -154,8 +161,8 @@ int xtal_context_close(struct xtal_context **ctxp)
 	queues = ctx->queue_count;
 	xtal_unlock(&ctx->queues_lock);
 	if (segments || queues) {
-		xtal_refuse("xtal", "context with port %u: %u queues and %u segments still exist",
-			    ctx->port, queues, segments);
+		xtal_explain("context with port %u: %u queues and %u segments still exist",
+			     ctx->port, queues, segments);
 		return -EBUSY;
 	}
 	*ctxp = NULL;

@@ -29,7 +29,8 @@ struct xtal_context {
 	struct xtal_source listener;
 	int spare_fd; /* given up to turn a peer away when no other is left; the agent's */
 	struct xtal_lock sessions_lock;
-	struct xtal_list sessions; /* peers that reach us */
+	struct xtal_list sessions; /* peers that reach us, the oldest first */
+	uint32_t silent;           /* of them, not yet welcomed; the agent's */
 
 	struct xtal_lock links_lock;
 	struct xtal_list links; /* peers that we reach */

@@ -183,6 +183,8 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 	p->peer_port = t->peer_port;
 	p->link_id = t->link_id;
 	if (by_message(&p->op, t)) {
+		uint32_t path = t->seat->link->carrier->path;
+
 		if (!my_turn(q, t->seat->link))
 			return false;
 		if (!xtal_local_find(q, &q->xlats, p->op.local, p->op.len)) {
@@ -199,8 +201,8 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 		/* A notify word that follows by itself must not be overtaken. */
 		q->flight_link =
 			!(p->op.flags & XTAL_OP_NOTIFY) || p->notify_sent ? t->seat->link : NULL;
-		xtal_bump(&q->counts.ops[XTAL_PATH_RING], 1);
-		xtal_bump(&q->counts.bytes[XTAL_PATH_RING], p->op.len);
+		xtal_bump(&q->counts.ops[path], 1);
+		xtal_bump(&q->counts.bytes[path], p->op.len);
 		return true;
 	}
 	if (!my_turn(q, NULL))

@@ -104,34 +104,31 @@ static int strict_check(struct xtal_registry *r, struct xtal_segment *seg)
 	struct twin_count twins = { .want = seg };
 
 	if (seg->addr % align) {
-		xtal_refuse("xtal",
-			    "segment at 0x%llx: strict mode wants an address that is a "
-			    "multiple of %llu",
-			    (unsigned long long)seg->addr, (unsigned long long)align);
+		xtal_explain("segment at 0x%llx: strict mode wants an address that is a "
+			     "multiple of %llu",
+			     (unsigned long long)seg->addr, (unsigned long long)align);
 		return -EINVAL;
 	}
 	if (end > 1ull << 48) {
-		xtal_refuse("xtal", "segment at 0x%llx, %llu bytes: strict mode ends at 2^48",
-			    (unsigned long long)seg->addr, (unsigned long long)seg->len);
+		xtal_explain("segment at 0x%llx, %llu bytes: strict mode ends at 2^48",
+			     (unsigned long long)seg->addr, (unsigned long long)seg->len);
 		return -EINVAL;
 	}
 	for (uint64_t a = seg->addr; a < end; a += page) {
 		if (!xtal_os_probe_write((void *)(uintptr_t)a))
 			continue;
-		xtal_refuse("xtal",
-			    "segment at 0x%llx, %llu bytes: the page at 0x%llx is not "
-			    "mapped writable (strict mode)",
-			    (unsigned long long)seg->addr, (unsigned long long)seg->len,
-			    (unsigned long long)a);
+		xtal_explain("segment at 0x%llx, %llu bytes: the page at 0x%llx is not "
+			     "mapped writable (strict mode)",
+			     (unsigned long long)seg->addr, (unsigned long long)seg->len,
+			     (unsigned long long)a);
 		return -EFAULT;
 	}
 	xtal_intervals_touching(&r->by_addr, seg->addr, end, count_identical, &twins);
 	if (xtal_intervals_touching(&r->by_addr, seg->addr, end, not_identical, seg) ||
 	    twins.count >= 2) {
-		xtal_refuse("xtal",
-			    "segment at 0x%llx, %llu bytes: overlaps a registered one "
-			    "(strict mode allows only the identical range, twice)",
-			    (unsigned long long)seg->addr, (unsigned long long)seg->len);
+		xtal_explain("segment at 0x%llx, %llu bytes: overlaps a registered one "
+			     "(strict mode allows only the identical range, twice)",
+			     (unsigned long long)seg->addr, (unsigned long long)seg->len);
 		return -EEXIST;
 	}
 	return 0;
@@ -191,10 +188,9 @@ int xtal_segment_register(struct xtal_context *ctx, const struct xtal_segment_at
 	if (ctx->foreign)
 		return -ECHILD;
 	if (!attr->len || attr->addr + attr->len < attr->addr) {
-		xtal_refuse("xtal",
-			    "segment at 0x%llx, %llu bytes: the length is 0 or the end "
-			    "wraps past 2^64",
-			    (unsigned long long)attr->addr, (unsigned long long)attr->len);
+		xtal_explain("segment at 0x%llx, %llu bytes: the length is 0 or the end "
+			     "wraps past 2^64",
+			     (unsigned long long)attr->addr, (unsigned long long)attr->len);
 		return -EINVAL;
 	}
 	seg = calloc(1, sizeof(*seg));
@@ -212,10 +208,9 @@ int xtal_segment_register(struct xtal_context *ctx, const struct xtal_segment_at
 	xtal_unlock(&ctx->registry.lock);
 	if (err) {
 		if (err == -ENOSPC)
-			xtal_refuse("xtal",
-				    "segment at 0x%llx: the context has %u segments, the "
-				    "most there can be",
-				    (unsigned long long)attr->addr, XTAL_MAX_SEGMENTS);
+			xtal_explain("segment at 0x%llx: the context has %u segments, the "
+				     "most there can be",
+				     (unsigned long long)attr->addr, XTAL_MAX_SEGMENTS);
 		xtal_object_put(seg->backing.object);
 		free(seg);
 		return err;

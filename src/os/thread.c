@@ -155,22 +155,8 @@ int xtal_os_event_create(int *fd)
 	return 0;
 }
 
-int xtal_os_event_adopt(int fd)
-{
-	struct stat st;
-	int flags;
-
-	/* Only anonymous inodes have no file type; none of those but an eventfd takes our
-	 * word, and none blocks. */
-	if (fstat(fd, &st) || (st.st_mode & S_IFMT))
-		return -EPROTO;
-	flags = fcntl(fd, F_GETFL);
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK))
-		return -EPROTO;
-	return 0;
-}
-
-/* Whether read (write) would not block. Who else holds the eventfd may have made it blocking. */
+/* Whether read (write) would not block. The program, which is given some of these, may have made
+ * them blocking. Never shared with another process: between this look and the call it could. */
 static bool event_can(int fd, short what)
 {
 	struct pollfd p = { .fd = fd, .events = what };

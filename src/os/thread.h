@@ -21,9 +21,6 @@ void xtal_os_futex_wake(atomic_uint *word, int count);
 
 /* An eventfd, non-blocking, CLOEXEC. Errors: -errno. */
 int xtal_os_event_create(int *fd);
-/* A peer's: makes sure that signalling it neither blocks nor raises SIGPIPE. Errors: -EPROTO:
- * not an eventfd (a pipe, a socket, a file). */
-int xtal_os_event_adopt(int fd);
 void xtal_os_event_signal(int fd);
 /* Resets; true when it was signalled. */
 bool xtal_os_event_clear(int fd);

@@ -17,14 +17,14 @@ enum xtal_path_kind suite_path = XTAL_PATH_SELF;
 
 bool suite_sanitized(void)
 {
-	const char *s = getenv("XTAL_SANITIZE");
+	const char *s = getenv("XTAL_TEST_SANITIZE");
 
 	return s && *s;
 }
 
 uint64_t suite_scale(uint64_t n)
 {
-	const char *scale = getenv("XTAL_TEST_SCALE"), *soak = getenv("XTAL_SOAK");
+	const char *scale = getenv("XTAL_TEST_SCALE"), *soak = getenv("XTAL_TEST_SOAK");
 	bool slow = suite_sanitized() || getenv("XTAL_TEST_EMULATOR");
 	uint64_t percent = scale ? strtoull(scale, NULL, 10) : slow ? 30 : 100;
 
@@ -62,7 +62,7 @@ void suite_sleep_us(unsigned us)
 
 uint64_t suite_deadline(unsigned seconds)
 {
-	const char *soak = getenv("XTAL_SOAK");
+	const char *soak = getenv("XTAL_TEST_SOAK");
 
 	return suite_now_ms() + seconds * (soak && *soak == '1' ? 60000ull : 1000ull);
 }

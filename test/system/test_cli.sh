@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The xtal command as people use it: info, demo, every performance test on every path, server
-# and client, wrong command lines, interruption and death. $XTAL_BIN is the command to test.
+# and client, wrong command lines, interruption and death. $XTAL_TEST_BIN is the command to test.
 # ctest: timeout=600 serial plain
 set -u
 
-xtal=${XTAL_BIN:-${XTAL_BUILD_DIR:+$XTAL_BUILD_DIR/bin/xtal}}
+xtal=${XTAL_TEST_BIN:-${XTAL_TEST_BUILD_DIR:+$XTAL_TEST_BUILD_DIR/bin/xtal}}
 if [ -z "$xtal" ]; then
-	echo "XTAL_BIN does not say which xtal to test" >&2
+	echo "XTAL_TEST_BIN does not say which xtal to test" >&2
 	exit 1
 fi
 if [ ! -x "$xtal" ]; then
@@ -180,6 +180,8 @@ test_info() {
 	check "info names the device" out_has '^  xtal0 '
 	check "info lists the settings" out_has 'XTAL_PATHS'
 	check "info names the paths" out_has '^  ring '
+	XTAL_LOG=stderr run "info with a log" 0 info || return
+	check "the tests' own variables are no settings" test -z "$(grep 'not a setting' "$dir/err")"
 	run "info json" 0 info --json || return
 	json "info json" "list(j)[0] == 'devices'" \
 		"all(d['name'] for d in j['devices']) and j['devices'][0]['name'] == 'xtal0'" \
