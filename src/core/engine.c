@@ -162,12 +162,27 @@ struct xtal_context *xtal_engine_find(struct xtal_eid eid, uint16_t port)
 	return found;
 }
 
-void xtal_engine_each(void (*each)(struct xtal_context *ctx, void *arg), void *arg)
+void xtal_engine_hold(void)
 {
 	xtal_lock(&engine.life);
+}
+
+void xtal_engine_release(void)
+{
+	xtal_unlock(&engine.life);
+}
+
+void xtal_engine_each_held(void (*each)(struct xtal_context *ctx, void *arg), void *arg)
+{
 	for (struct xtal_list *n = engine.contexts.next; n != &engine.contexts; n = n->next)
 		each(xtal_container_of(n, struct xtal_context, node), arg);
-	xtal_unlock(&engine.life);
+}
+
+void xtal_engine_each(void (*each)(struct xtal_context *ctx, void *arg), void *arg)
+{
+	xtal_engine_hold();
+	xtal_engine_each_held(each, arg);
+	xtal_engine_release();
 }
 
 void xtal_engine_track_fd(int fd)
