@@ -254,7 +254,6 @@ static int become_root(void)
 /* A new, empty one; this thread is in it afterwards. Errors: -errno. */
 static int make_namespace(int *out)
 {
-
 	if (unshare(CLONE_NEWNET))
 		return -errno;
 	*out = here();
