@@ -187,7 +187,9 @@ XTAL_API int xtal_describe(const void *segment, struct xtal_descriptor *out);
 /**
  * xtal_path_query - the path from a queue to a segment, with reasons
  *
- * Contacts the owner when no operation did so yet, like the first operation would.
+ * Contacts the owner when no operation did so yet, like the first operation would. Each path is
+ * named usable only when bytes were moved or mapped over it; for the ring a word of the segment is
+ * read by a message now, which the owner's agent has one second to answer.
  *
  * @queue: a queue of this process
  * @remote: the segment; for CDMA va, len, tid, token and token_valid are used, eid is where

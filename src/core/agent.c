@@ -29,7 +29,7 @@ static struct {
 	/* the rest belongs to the thread */
 	uint64_t next_id;
 	struct xtal_source *hash[HASH_SIZE];
-	struct xtal_list drains;
+	struct xtal_list drains, timers; /* timers: few, in no order */
 	struct xtal_lane lane;
 } agent = { .epoll = -1, .doorbell = -1 };
 
@@ -81,6 +81,28 @@ static bool run_drains(void)
 		did |= d->drain(d);
 	}
 	return did;
+}
+
+/* Runs those that are due; returns when the next one is. */
+static uint64_t run_timers(uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+	struct xtal_list *n = agent.timers.next;
+
+	while (n != &agent.timers) {
+		struct xtal_timer *t = xtal_container_of(n, struct xtal_timer, node);
+
+		n = n->next;
+		if (t->at > now) {
+			next = t->at < next ? t->at : next;
+			continue;
+		}
+		xtal_list_remove(&t->node);
+		t->run(t);             /* may free t, and set or stop any */
+		n = agent.timers.next; /* so begin again: each due one has gone */
+		next = UINT64_MAX;
+	}
+	return next;
 }
 
 static void drains_after_sleep(struct xtal_list *stop)
@@ -144,7 +166,7 @@ static void agent_run(void *arg)
 	(void)arg;
 	on_agent = true;
 	for (;;) {
-		uint64_t now, deadline = UINT64_MAX;
+		uint64_t now, deadline;
 		bool did;
 
 		run_tasks();
@@ -162,6 +184,7 @@ static void agent_run(void *arg)
 			if (xtal_queues_tick(now))
 				atomic_store(&agent.ticks, true);
 		}
+		deadline = run_timers(now);
 		if (did || now - active < spin) {
 			if (++rounds % 64 == 0)
 				run_sources(0);
@@ -171,7 +194,7 @@ static void agent_run(void *arg)
 		}
 		if (!drains_before_sleep())
 			continue;
-		if (atomic_load(&agent.ticks))
+		if (atomic_load(&agent.ticks) && deadline > now + TICK_NS)
 			deadline = now + TICK_NS;
 		run_sources(deadline);
 		xtal_count(&xtal_totals.agent_wakeups, 1);
@@ -198,6 +221,7 @@ int xtal_agent_start(void)
 	xtal_engine_track_fd(agent.epoll);
 	xtal_engine_track_fd(agent.doorbell);
 	xtal_list_init(&agent.drains);
+	xtal_list_init(&agent.timers);
 	xtal_lane_init(&agent.lane);
 	agent.tasks = NULL;
 	agent.tasks_end = &agent.tasks;
@@ -320,6 +344,20 @@ void xtal_agent_unwatch(struct xtal_source *src)
 	}
 	xtal_os_epoll_remove(agent.epoll, src->fd);
 	src->id = 0;
+}
+
+void xtal_agent_set_timer(struct xtal_timer *t, uint64_t at, void (*run)(struct xtal_timer *timer))
+{
+	xtal_agent_stop_timer(t);
+	t->at = at;
+	t->run = run;
+	xtal_list_append(&agent.timers, &t->node);
+}
+
+void xtal_agent_stop_timer(struct xtal_timer *t)
+{
+	if (t->node.next)
+		xtal_list_remove(&t->node);
 }
 
 void xtal_agent_need_ticks(void)

@@ -44,6 +44,18 @@ void xtal_agent_call(void (*fn)(void *arg), void *arg);
 int xtal_agent_watch(struct xtal_source *src);
 void xtal_agent_unwatch(struct xtal_source *src);
 
+/* Something to do at a time. On the agent only; it may be set again, or freed, by run. */
+struct xtal_timer {
+	struct xtal_list node; /* linked while it is set */
+	uint64_t at;           /* ns */
+	void (*run)(struct xtal_timer *timer);
+};
+/* Sets it, or sets it anew. */
+void xtal_agent_set_timer(struct xtal_timer *timer, uint64_t at,
+			  void (*run)(struct xtal_timer *timer));
+/* All zero, or set before. */
+void xtal_agent_stop_timer(struct xtal_timer *timer);
+
 /* The agent shall look at the busy queues (deadlines, missed kicks) until none is left. */
 void xtal_agent_need_ticks(void);
 

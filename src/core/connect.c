@@ -128,6 +128,14 @@ void xtal_connect_run(struct xtal_link *link)
 	hello.port = link->tid & 0xffff;
 	hello.pipeline = link->pipeline;
 	err = xtal_os_send(fd, &hello, sizeof(hello), NULL, 0);
+	if (err == -EPIPE || err == -ECONNRESET) {
+		/* We were stopped meanwhile and the owner lost its patience, or it has died. The
+		 * tick tries again. */
+		xtal_engine_close_fd(link->sock.fd);
+		xtal_engine_close_fd(link->death.fd);
+		link->sock.fd = link->death.fd = -1;
+		return;
+	}
 	if (!err)
 		err = xtal_connect_watch(link);
 	if (err)

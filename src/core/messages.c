@@ -34,7 +34,7 @@ uint32_t xtal_messages_copy(struct xtal_link *link, struct xtal_pending *p, uint
 	if (!len)
 		return XTAL_OK;
 	if (p->op.flags & XTAL_OP_OWN_PAYLOAD) {
-		memcpy(ring, local, len);
+		memcpy(to_local ? local : ring, to_local ? ring : local, len);
 		return XTAL_OK;
 	}
 	if (xtal_registry_enter_local(&link->ctx->registry, link->ctx->number, addr, len,

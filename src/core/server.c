@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Peers that reach a context of ours: accepting, resolving, and their message rings. */
+/* Peers that reach a context of ours: greeting, resolving, and their message rings. */
 #include "core/server.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 /* Messages of one peer that are taken in one go. */
 #define MAX_MESSAGES 64u
 
-static void session_end(struct xtal_session *s, const char *why)
+void xtal_session_end(struct xtal_session *s, const char *why)
 {
 	struct xtal_context *ctx = s->ctx;
 
@@ -29,6 +29,9 @@ static void session_end(struct xtal_session *s, const char *why)
 	xtal_lock(&ctx->sessions_lock);
 	xtal_list_remove(&s->node);
 	xtal_unlock(&ctx->sessions_lock);
+	if (!s->welcomed)
+		ctx->silent--;
+	xtal_agent_stop_timer(&s->greeting);
 	if (s->drains)
 		xtal_agent_remove_drain(&s->drain);
 	xtal_agent_unwatch(&s->sock);
@@ -46,7 +49,7 @@ static int reply(struct xtal_session *s, struct xtal_control *c, const int *fds,
 	return xtal_os_send(s->sock.fd, c, sizeof(*c), fds, nfds);
 }
 
-static int refuse(struct xtal_session *s, uint32_t status, const char *text)
+int xtal_session_refuse(struct xtal_session *s, uint32_t status, const char *text)
 {
 	struct xtal_control c;
 
@@ -131,7 +134,7 @@ static bool serve(struct xtal_drain *d)
 		if (n > 0 && !serve_one(s, header, payload, len, &why))
 			n = -EPROTO;
 		if (n < 0) {
-			session_end(s, why);
+			xtal_session_end(s, why);
 			return true;
 		}
 		if (n == 0)
@@ -207,9 +210,10 @@ static int hello(struct xtal_session *s, const struct xtal_control *c)
 	if (s->welcomed || c->fds)
 		return -EPROTO;
 	if (c->port != ctx->port || c->incarnation != xtal_incarnation_bits(ctx->incarnation))
-		return refuse(s, XTAL_REMOTE_ACCESS,
-			      "the port is held by another incarnation: the context that this "
-			      "descriptor belongs to is gone");
+		return xtal_session_refuse(
+			s, XTAL_REMOTE_ACCESS,
+			"the port is held by another incarnation: the context that this "
+			"descriptor belongs to is gone");
 	err = make_memory(s, capacity, &out[1]);
 	if (err)
 		return err;
@@ -225,6 +229,8 @@ static int hello(struct xtal_session *s, const struct xtal_control *c)
 	w.clock = xtal_os_now();
 	out[0] = ctx->registry.table_fd;
 	s->welcomed = true;
+	ctx->silent--;
+	xtal_agent_stop_timer(&s->greeting);
 	s->drain = (struct xtal_drain){ .drain = serve,
 					.before_sleep = serve_before_sleep,
 					.after_sleep = serve_after_sleep };
@@ -330,7 +336,7 @@ static int resolve(struct xtal_session *s, const struct xtal_control *c)
 	return err;
 }
 
-static void session_ready(struct xtal_source *src)
+void xtal_session_ready(struct xtal_source *src)
 {
 	struct xtal_session *s = xtal_container_of(src, struct xtal_session, sock);
 
@@ -346,7 +352,7 @@ static void session_ready(struct xtal_source *src)
 		if (xtal_os_nudged(n, nfds) && s->welcomed)
 			continue;
 		if (n <= 0) {
-			session_end(s, n ? strerror(-n) : "closed");
+			xtal_session_end(s, n ? strerror(-n) : "closed");
 			return;
 		}
 		err = xtal_control_check(&c, (size_t)n, nfds);
@@ -359,115 +365,8 @@ static void session_ready(struct xtal_source *src)
 		for (unsigned k = 0; k < nfds; k++)
 			xtal_os_close(fds[k]);
 		if (err) {
-			session_end(s, strerror(-err));
+			xtal_session_end(s, strerror(-err));
 			return;
 		}
 	}
-}
-
-static void session_death(struct xtal_source *src)
-{
-	struct xtal_session *s = xtal_container_of(src, struct xtal_session, death);
-
-	if (xtal_os_pidfd_dead(src->fd))
-		session_end(s, "its process died");
-}
-
-static void keep_spare(struct xtal_context *ctx)
-{
-	if (xtal_os_event_create(&ctx->spare_fd))
-		ctx->spare_fd = -1;
-	else
-		xtal_engine_track_fd(ctx->spare_fd);
-}
-
-/* Without descriptors a connection would wait, and wake us, for ever. */
-static void turn_away(struct xtal_context *ctx)
-{
-	struct xtal_control c;
-	int fd;
-
-	xtal_engine_close_fd(ctx->spare_fd);
-	ctx->spare_fd = -1;
-	if (!xtal_os_accept(ctx->listener.fd, &fd)) {
-		xtal_control_init(&c, XTAL_CONTROL_REFUSE);
-		c.status = XTAL_UNREACHABLE;
-		snprintf(c.text, sizeof(c.text),
-			 "the owner has no descriptor left (RLIMIT_NOFILE)");
-		xtal_os_send(fd, &c, sizeof(c), NULL, 0);
-		xtal_os_close(fd);
-		xtal_count(&xtal_totals.denied, 1);
-		xtal_log(XTAL_LOG_ERROR, "xtal",
-			 "port %u: no descriptor left for a peer "
-			 "(RLIMIT_NOFILE); it was turned away",
-			 ctx->port);
-	} else {
-		xtal_os_sleep_ns(1000000); /* another thread was faster */
-	}
-	keep_spare(ctx);
-}
-
-static void accept_ready(struct xtal_source *src)
-{
-	struct xtal_context *ctx = xtal_container_of(src, struct xtal_context, listener);
-	int fd, err;
-
-	while (!(err = xtal_os_accept(src->fd, &fd))) {
-		struct xtal_session *s = aligned_alloc(XTAL_CACHE_LINE, (sizeof(*s) + 63) & ~63ull);
-
-		if (!s) {
-			xtal_os_close(fd);
-			return;
-		}
-		memset(s, 0, sizeof(*s));
-		s->ctx = ctx;
-		s->death.fd = -1;
-		s->sock = (struct xtal_source){ .fd = fd, .ready = session_ready };
-		xtal_engine_track_fd(fd);
-		xtal_lock(&ctx->sessions_lock);
-		xtal_list_append(&ctx->sessions, &s->node);
-		xtal_unlock(&ctx->sessions_lock);
-		if (xtal_os_peer_cred(fd, &s->cred) || xtal_agent_watch(&s->sock)) {
-			session_end(s, "no descriptor");
-			continue;
-		}
-		s->same_uid = s->cred.uid == xtal_os_uid();
-		if (!s->same_uid && !xtal_config()->any_uid) {
-			refuse(s, XTAL_UNREACHABLE,
-			       "the owner serves its own user only "
-			       "(XTAL_PEERS=any would allow others, over messages)");
-			session_end(s, "another user");
-			continue;
-		}
-		if (!xtal_os_peer_pidfd(fd, s->cred.pid, &s->death.fd)) {
-			xtal_engine_track_fd(s->death.fd);
-			s->death.ready = session_death;
-			xtal_agent_watch(&s->death);
-		} else {
-			s->death.fd = -1;
-		}
-	}
-	if (err == -EMFILE || err == -ENFILE)
-		turn_away(ctx);
-}
-
-int xtal_server_open(struct xtal_context *ctx)
-{
-	int err;
-
-	ctx->listener.ready = accept_ready;
-	err = xtal_agent_watch(&ctx->listener);
-	if (!err)
-		keep_spare(ctx);
-	return err;
-}
-
-void xtal_server_close(struct xtal_context *ctx)
-{
-	xtal_agent_unwatch(&ctx->listener);
-	xtal_engine_close_fd(ctx->listener.fd);
-	xtal_engine_close_fd(ctx->spare_fd);
-	while (!xtal_list_empty(&ctx->sessions))
-		session_end(xtal_container_of(ctx->sessions.next, struct xtal_session, node),
-			    "the context is closed");
 }

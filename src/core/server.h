@@ -22,6 +22,7 @@ struct xtal_session {
 	struct xtal_source sock, death; /* sock: control messages, and doorbells both ways */
 	struct xtal_os_cred cred;
 	bool welcomed;
+	struct xtal_timer greeting; /* until it is welcomed */
 	bool same_uid;
 	void *memory;
 	size_t memory_len;
@@ -33,6 +34,13 @@ struct xtal_session {
 	bool drains;
 	bool stalled; /* a reply found no room */
 };
+
+/* On the agent: the session is over, and freed. */
+void xtal_session_end(struct xtal_session *s, const char *why);
+/* Tells the peer why; -ECONNREFUSED. The caller ends the session. */
+int xtal_session_refuse(struct xtal_session *s, uint32_t status, const char *text);
+/* Takes what the socket has; may end the session. */
+void xtal_session_ready(struct xtal_source *src);
 
 /* On the agent: starts listening / ends all sessions of the context. */
 int xtal_server_open(struct xtal_context *ctx);

@@ -20,6 +20,7 @@
 #include "lib/rng.h"
 #include "core/shared.h"
 #include "path/ring.c" /* pure; the library does not export it */
+#include "xtal.h"
 
 #define PORT     4711u
 #define TID      (1u << 16 | PORT)
@@ -294,6 +295,14 @@ static int victim(void *arg)
 				     : peer_write(q, remote, peer_part(local, 0, remote.len)));
 		if (s->statuses >> 17)
 			proc_die("no such status");
+	}
+	if (s->lie == NONE) { /* it says that it serves messages, and never looks at them */
+		char reason[1024];
+		struct peer_export e = { .sva = BASE, .len = SEGMENT, .tid = TID };
+
+		if (peer_path_taken(q, &e, reason, sizeof(reason)) != XTAL_PATH_MAP ||
+		    !strstr(reason, "did not answer"))
+			proc_die("the ring is believed in: %s", reason);
 	}
 	dma_free_queue(q);
 	dma_unregister_seg(p.ctx, local);

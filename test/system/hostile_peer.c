@@ -440,19 +440,58 @@ static void a_peer_that_never_finishes_dies(void **state)
 	all_is_well();
 }
 
-/* Connections that never say anything. */
+/* Connections that never say anything, more than an owner keeps, or only the half of it. */
 static void silent_connections(void **state)
 {
-	int socks[200];
+	int socks[400], before;
+	struct xtal_control c;
 
 	(void)state;
-	for (unsigned i = 0; i < 200; i++)
+	before = scene->fds;
+	for (unsigned i = 0; i < 400; i++) {
 		socks[i] = hostile_connect(scene->honest.tid);
+		assert_true(socks[i] >= 0);
+	}
 	all_is_well();
-	for (unsigned i = 0; i < 200; i++)
+	assert_true(scene->fds <= before + 2 * 128 + 8);
+	for (unsigned i = 0; i < 400; i++) { /* the owner loses its patience with each */
+		assert_true(hostile_closed(socks[i], 10000));
 		close(socks[i]);
+	}
 	all_is_well();
-	assert_true(scene->fds < 100);
+	assert_true(scene->fds <= before + 8);
+	hostile_control(&c, XTAL_CONTROL_HELLO);
+	socks[0] = hostile_connect(scene->honest.tid);
+	hostile_send(socks[0], &c, sizeof(c) / 2, NULL, 0);
+	assert_true(hostile_closed(socks[0], 1000));
+	close(socks[0]);
+}
+
+static int keeps_connecting(void *arg)
+{
+	int socks[1000];
+
+	(void)arg;
+	for (unsigned i = 0;; i++) {
+		if (i >= 1000)
+			close(socks[i % 1000]);
+		socks[i % 1000] = hostile_connect(scene->honest.tid);
+	}
+	return 0;
+}
+
+/* They push out each other, not those who greet. */
+static void a_flood_of_silent_connections(void **state)
+{
+	pid_t flood = proc_start(keeps_connecting, NULL);
+
+	(void)state;
+	proc_sleep_us(100000);
+	for (unsigned i = 0; i < 3; i++)
+		all_is_well();
+	assert_true(scene->fds <= 2 * 128 + 64);
+	proc_kill(flood);
+	all_is_well();
 }
 
 int main(void)
@@ -471,6 +510,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_peer_that_never_finishes_dies, start_scene,
 						end_scene),
 		cmocka_unit_test_setup_teardown(silent_connections, start_scene, end_scene),
+		cmocka_unit_test_setup_teardown(a_flood_of_silent_connections, start_scene,
+						end_scene),
 	};
 
 	signal(SIGPIPE, SIG_IGN);
