@@ -33,6 +33,12 @@ static inline uint32_t xtal_eid_ipv4(struct xtal_eid eid)
 	return (uint32_t)eid.lo;
 }
 
+/* 1..15: the part of a context's incarnation that a 20-bit tid carries. */
+static inline uint32_t xtal_incarnation_bits(uint64_t incarnation)
+{
+	return (uint32_t)(incarnation % 15 + 1);
+}
+
 /* 127.0.0.0/8 and ::1: addresses that reach this host only. */
 static inline bool xtal_eid_is_loopback(struct xtal_eid eid)
 {

@@ -49,12 +49,6 @@ struct xtal_context {
 	_Atomic uint64_t probe_word; /* written by peers that try out cma */
 };
 
-/* 0x1..0xf: the part of the incarnation that a 20-bit tid carries. */
-static inline uint32_t xtal_incarnation_bits(uint64_t incarnation)
-{
-	return (uint32_t)(incarnation % 15 + 1);
-}
-
 /* The abstract name under which (eid, port) is found. buf: 64 bytes. */
 const char *xtal_context_name(struct xtal_eid eid, uint16_t port, char *buf, size_t size);
 

@@ -36,6 +36,14 @@ enum xtal_initiator_kind {
 	XTAL_INITIATOR_ENDED,   /* close it; all open operations end with status (fail_next) */
 };
 
+enum xtal_initiator_frame {
+	XTAL_INITIATOR_NOTHING,
+	XTAL_INITIATOR_HELLO,
+	XTAL_INITIATOR_PING,
+	XTAL_INITIATOR_REQUEST,
+	XTAL_INITIATOR_BYE,
+};
+
 struct xtal_initiator_event {
 	enum xtal_initiator_kind kind;
 	struct xtal_requester_effect effect;
@@ -53,9 +61,12 @@ struct xtal_initiator {
 	uint64_t at;               /* bytes of it that are in place */
 	uint64_t peer_incarnation; /* all bits, once welcomed */
 	uint64_t attempt;
-	uint64_t heard_at, pinged_at, connect_at, retry;
-	bool welcomed; /* at least once */
-	bool hello_due, bye_due, bye_sent, closing;
+	uint64_t heard_at; /* when the last bytes came */
+	uint64_t asked_at; /* when the PING became due that nothing has followed; 0: none */
+	uint64_t connect_at, pause;      /* the next attempt, and what is waited after it */
+	enum xtal_initiator_frame shown; /* by next_frame */
+	bool welcomed;                   /* at least once */
+	bool hello_due, ping_due, bye_sent, closing;
 };
 
 /* Errors: -EINVAL. The requester takes operations from now on; nothing is sent before UP. */
@@ -87,8 +98,8 @@ void xtal_initiator_disconnected(struct xtal_initiator *i, uint64_t now);
  * all open operations may be failed at once. */
 void xtal_initiator_end(struct xtal_initiator *i, enum xtal_status status, const char *why);
 
-/* Closes in order: nothing more is submitted, BYE is sent when everything open has been
- * framed, and the target's BYE ends the session with status FLUSHED. Nothing lands after that. */
+/* Closes in order: nothing more is submitted, BYE is sent when nothing is open any
+ * more, and the target's BYE ends the session with status FLUSHED. Nothing lands after that. */
 void xtal_initiator_close(struct xtal_initiator *i);
 
 /* The next frame to send, without taking it; false when there is none now. The lease in it is

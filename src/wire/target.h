@@ -49,7 +49,6 @@ struct xtal_target {
 	bool replying;
 	struct xtal_handshake greeting; /* WELCOME or BYE, waits to be sent */
 	bool greeting_due;
-	uint64_t replay; /* position in the responder's cache while it is being replayed */
 	bool replaying;
 	uint64_t spoke_at; /* when a frame was last sent */
 	uint64_t gone_at;  /* when the connection went */
