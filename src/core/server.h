@@ -46,4 +46,11 @@ void xtal_session_ready(struct xtal_source *src);
 int xtal_server_open(struct xtal_context *ctx);
 void xtal_server_close(struct xtal_context *ctx);
 
+/* The same for peers that come over TCP (tcp_accept.c). */
+
+/* Begins to accept on the listener, when there is one. Errors: -errno. */
+int xtal_tcp_server_open(struct xtal_context *ctx);
+/* Says farewell to all peers, closes everything. */
+void xtal_tcp_server_close(struct xtal_context *ctx);
+
 #endif

@@ -40,6 +40,26 @@ void xtal_tcp_fini(struct xtal_tcp *t)
 	t->stage = NULL;
 }
 
+int xtal_tcp_connect(struct xtal_tcp *t, struct xtal_eid to, uint16_t port,
+		     const struct xtal_eid *from)
+{
+	struct xtal_os_tcp_address there = { .eid = to, .port = port }, here;
+
+	if (from)
+		here = (struct xtal_os_tcp_address){ .eid = *from };
+	return xtal_os_tcp_connect(&there, from ? &here : NULL, &t->fd);
+}
+
+int xtal_tcp_connected(const struct xtal_tcp *t)
+{
+	return xtal_os_tcp_connected(t->fd);
+}
+
+void xtal_tcp_shutdown(const struct xtal_tcp *t)
+{
+	xtal_os_tcp_shutdown(t->fd);
+}
+
 int xtal_tcp_secure(struct xtal_tcp *t, struct xtal_os_tls_context *context, bool server)
 {
 	struct xtal_os_tls_stream stream = xtal_os_tls_socket(t->fd);

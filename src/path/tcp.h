@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/eid.h"
 #include "os/vm.h"
 
 struct xtal_os_tls;
@@ -55,6 +56,13 @@ void xtal_tcp_init(struct xtal_tcp *t, int fd);
 /* Forgets the frames and the keys; fd is -1 afterwards (the caller closes it). */
 void xtal_tcp_reset(struct xtal_tcp *t);
 void xtal_tcp_fini(struct xtal_tcp *t);
+/* Begins to connect, from a source address (or NULL), and sets fd. When the socket has become
+ * writable: xtal_tcp_connected(), as xtal_os_tcp_connected(). Errors: -errno. */
+int xtal_tcp_connect(struct xtal_tcp *t, struct xtal_eid to, uint16_t port,
+		     const struct xtal_eid *from);
+int xtal_tcp_connected(const struct xtal_tcp *t);
+/* Nothing more is sent or received; the peer hears of it. */
+void xtal_tcp_shutdown(const struct xtal_tcp *t);
 /* Before the first byte: everything is encrypted. Errors: -ENOMEM. */
 int xtal_tcp_secure(struct xtal_tcp *t, struct xtal_os_tls_context *context, bool server);
 /* Before the first frame: 0 (at once without tls): the peers know each other; -EAGAIN: once more
