@@ -42,12 +42,12 @@ static void link_task(struct xtal_task *task)
 {
 	struct xtal_link *link = xtal_container_of(task, struct xtal_link, task);
 
+	fail_if_broken(link);
 	switch ((enum xtal_link_state)atomic_load(&link->state)) {
 	case XTAL_LINK_CONNECTING:
 		link->carrier->connect(link);
 		break;
 	case XTAL_LINK_UP:
-		fail_if_broken(link);
 		link->carrier->ask(link);
 		break;
 	case XTAL_LINK_DEAD:
@@ -199,6 +199,9 @@ uint32_t xtal_link_wake(struct xtal_link *link, uint64_t what, uint32_t most)
 	return kicked;
 }
 
+/* For those who touch no memory of the peer's themselves. */
+static struct xtal_activity nowhere;
+
 struct xtal_activity *xtal_link_seat(struct xtal_link *link, bool brief)
 {
 	/* The last group is for fragments, which give theirs back: queues cannot starve them. */
@@ -206,7 +209,7 @@ struct xtal_activity *xtal_link_seat(struct xtal_link *link, bool brief)
 	struct xtal_activity *seat = NULL;
 
 	if (!link->board)
-		return NULL;
+		return &nowhere;
 	xtal_lock(&link->lock);
 	for (uint32_t w = 0; w < groups && !seat; w++) {
 		uint32_t i;
@@ -229,8 +232,11 @@ struct xtal_activity *xtal_link_seat(struct xtal_link *link, bool brief)
 
 void xtal_link_unseat(struct xtal_link *link, struct xtal_activity *seat)
 {
-	uint32_t i = (uint32_t)(seat - link->board->activity);
+	uint32_t i;
 
+	if (seat == &nowhere)
+		return;
+	i = (uint32_t)(seat - link->board->activity);
 	xtal_lock(&link->lock);
 	link->seats[i / 64] &= ~(1ull << i % 64);
 	xtal_unlock(&link->lock);
@@ -306,7 +312,7 @@ void xtal_links_tick(struct xtal_context *ctx, uint64_t now)
 		if (atomic_load(&link->state) == XTAL_LINK_CONNECTING) {
 			if (now > link->connect_deadline)
 				late = link;
-			else if (link->sock.fd < 0)
+			else if (link->sock.fd < 0 || link->tcp)
 				xtal_link_post(link); /* its backlog was full: again */
 		}
 	}

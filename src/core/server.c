@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
+#include "core/executor.h"
 #include "core/log.h"
 #include "os/proc.h"
 #include "os/thread.h"
@@ -89,14 +90,15 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 			*why = "no room for an answer";
 			return false;
 		}
-		status = xtal_server_read(s, &e, slot.payload);
+		status = xtal_execute_read(s->ctx, &e, slot.payload);
 		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, NULL,
 					   xtal_os_now(), &answer))
 			return true;
 		break;
 	case XTAL_RESPONDER_WRITE:
 	case XTAL_RESPONDER_ATOMIC:
-		status = xtal_server_execute(s, &e, payload, old);
+		status = e.kind == XTAL_RESPONDER_WRITE ? xtal_execute_write(s->ctx, &e, payload)
+							: xtal_execute_atomic(s->ctx, &e, old);
 		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, old,
 					   xtal_os_now(), &answer))
 			return true;
@@ -304,10 +306,9 @@ static int resolve(struct xtal_session *s, const struct xtal_control *c)
 	int status =
 		xtal_registry_enter(r, s->ctx->number, &access, &xtal_agent_lane()->local, &found);
 
-	xtal_control_init(&a, status || (found.word & 3) != XTAL_SEG_LIVE ? XTAL_CONTROL_DENY
-									  : XTAL_CONTROL_GRANT);
+	xtal_control_init(&a, status ? XTAL_CONTROL_DENY : XTAL_CONTROL_GRANT);
 	a.id = c->id;
-	if (!status && a.type == XTAL_CONTROL_DENY) {
+	if (status == -EAGAIN) {
 		a.flags = XTAL_CONTROL_RETRY;
 	} else if (status) {
 		a.status = (uint32_t)status;
