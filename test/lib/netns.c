@@ -141,13 +141,12 @@ static int make_switch(const char *name)
 	return ask(&r);
 }
 
-/* Up or down, without addresses of the kernel's own; master: of this switch, or NULL. */
-static int set_link(const char *name, bool up, const char *master)
+static int change_link(const char *name, unsigned flags, unsigned change, const char *master)
 {
 	struct ifinfomsg info = { .ifi_family = AF_UNSPEC,
 				  .ifi_index = (int)if_nametoindex(name),
-				  .ifi_flags = up ? IFF_UP : 0,
-				  .ifi_change = IFF_UP };
+				  .ifi_flags = flags,
+				  .ifi_change = change };
 	unsigned char none = 1; /* IN6_ADDR_GEN_MODE_NONE */
 	struct rtattr *families, *ipv6;
 	struct request r;
@@ -165,6 +164,15 @@ static int set_link(const char *name, bool up, const char *master)
 	end_nest(&r, ipv6);
 	end_nest(&r, families);
 	return ask(&r);
+}
+
+/* Up or down, without addresses of the kernel's own; master: of this switch, or NULL. */
+static int set_link(const char *name, bool up, const char *master)
+{
+	/* In one request the kernel would raise it first, and give it an address at once. */
+	int err = change_link(name, 0, 0, master);
+
+	return err ? err : change_link(name, up ? IFF_UP : 0, IFF_UP, NULL);
 }
 
 /* "10.77.0.1/24" on an interface of this namespace. */
