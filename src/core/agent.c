@@ -83,26 +83,33 @@ static bool run_drains(void)
 	return did;
 }
 
-/* Runs those that are due; returns when the next one is. */
+/* Runs those that are due; returns when the next one is, at the latest. */
 static uint64_t run_timers(uint64_t now)
 {
-	uint64_t next = UINT64_MAX;
-	struct xtal_list *n = agent.timers.next;
+	struct xtal_list due, *next;
+	uint64_t at = UINT64_MAX;
 
-	while (n != &agent.timers) {
+	xtal_list_init(&due);
+	for (struct xtal_list *n = agent.timers.next; n != &agent.timers; n = next) {
 		struct xtal_timer *t = xtal_container_of(n, struct xtal_timer, node);
 
-		n = n->next;
-		if (t->at > now) {
-			next = t->at < next ? t->at : next;
-			continue;
+		next = n->next;
+		if (t->at <= now) {
+			xtal_list_remove(n);
+			xtal_list_append(&due, n);
+		} else if (t->at < at) {
+			at = t->at;
 		}
-		xtal_list_remove(&t->node);
-		t->run(t);             /* may free t, and set or stop any */
-		n = agent.timers.next; /* so begin again: each due one has gone */
-		next = UINT64_MAX;
 	}
-	return next;
+	if (xtal_list_empty(&due))
+		return at;
+	while (!xtal_list_empty(&due)) {
+		struct xtal_timer *t = xtal_container_of(due.next, struct xtal_timer, node);
+
+		xtal_list_remove(&t->node);
+		t->run(t); /* may free it, and set or stop any */
+	}
+	return now; /* look again before the sleep */
 }
 
 static void drains_after_sleep(struct xtal_list *stop)
