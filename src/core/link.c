@@ -55,14 +55,15 @@ static void link_late(struct xtal_timer *t)
 			       link->tid & 0xffff, xtal_config()->timeout_ms);
 }
 
-/* On the agent: the owner has its time, but one whose backlog is full is tried again soon. */
+/* On the agent: the owner has its time, but one whose backlog is full is tried again soon, and tcp
+ * is looked after. */
 static void await(struct xtal_link *link)
 {
 	uint64_t at = link->connect_deadline, again = xtal_os_now() + RETRY_NS;
 
 	if (atomic_load(&link->state) != XTAL_LINK_CONNECTING)
 		return;
-	if (link->sock.fd < 0 && again < at)
+	if ((link->sock.fd < 0 || link->tcp) && again < at)
 		at = again;
 	/* Stopped before the list gives up the link, below. */
 	xtal_agent_set_timer(&link->connecting, at, link_late);
@@ -72,13 +73,13 @@ static void link_task(struct xtal_task *task)
 {
 	struct xtal_link *link = xtal_container_of(task, struct xtal_link, task);
 
+	fail_if_broken(link);
 	switch ((enum xtal_link_state)atomic_load(&link->state)) {
 	case XTAL_LINK_CONNECTING:
 		link->carrier->connect(link);
 		await(link);
 		break;
 	case XTAL_LINK_UP:
-		fail_if_broken(link);
 		link->carrier->ask(link);
 		break;
 	case XTAL_LINK_DEAD:
@@ -231,6 +232,9 @@ uint32_t xtal_link_wake(struct xtal_link *link, uint64_t what, uint32_t most)
 	return kicked;
 }
 
+/* For those who touch no memory of the peer's themselves. */
+static struct xtal_activity nowhere;
+
 struct xtal_activity *xtal_link_seat(struct xtal_link *link, bool brief)
 {
 	/* The last group is for fragments, which give theirs back: queues cannot starve them. */
@@ -238,7 +242,7 @@ struct xtal_activity *xtal_link_seat(struct xtal_link *link, bool brief)
 	struct xtal_activity *seat = NULL;
 
 	if (!link->board)
-		return NULL;
+		return &nowhere;
 	xtal_lock(&link->lock);
 	for (uint32_t w = 0; w < groups && !seat; w++) {
 		uint32_t i;
@@ -261,8 +265,11 @@ struct xtal_activity *xtal_link_seat(struct xtal_link *link, bool brief)
 
 void xtal_link_unseat(struct xtal_link *link, struct xtal_activity *seat)
 {
-	uint32_t i = (uint32_t)(seat - link->board->activity);
+	uint32_t i;
 
+	if (seat == &nowhere)
+		return;
+	i = (uint32_t)(seat - link->board->activity);
 	xtal_lock(&link->lock);
 	link->seats[i / 64] &= ~(1ull << i % 64);
 	xtal_unlock(&link->lock);

@@ -69,6 +69,7 @@ struct xtal_link {
 	size_t memory_len;
 	struct xtal_board *board;
 
+	struct xtal_tcp_link *tcp; /* what the tcp carrier has; NULL: another carries it */
 	struct xtal_ring_end ring;
 	struct xtal_requester requester;
 	struct xtal_requester_slot slots[XTAL_LINK_WINDOW];

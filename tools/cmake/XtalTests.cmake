@@ -84,7 +84,7 @@ endfunction()
 
 # One test per path that the source names (all by default).
 function(xtal_test_per_path name target label timeout source)
-	set(paths self map cma ring)
+	set(paths self map cma ring tcp)
 	file(STRINGS ${source} words REGEX "ctest: ")
 	if(words MATCHES "ctest:.* paths=([a-z,]+)")
 		string(REPLACE "," ";" paths "${CMAKE_MATCH_1}")
