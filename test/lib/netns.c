@@ -141,15 +141,33 @@ static int make_switch(const char *name)
 	return ask(&r);
 }
 
-/* Up or down, without addresses of the kernel's own; master: of this switch, or NULL. */
+/* Keeps the kernel from giving it a link-local address of its own. Before it is up: a later
+ * request comes too late, and one that does both does this last. */
+static int set_quiet(const char *name)
+{
+	struct ifinfomsg info = { .ifi_family = AF_UNSPEC, .ifi_index = (int)if_nametoindex(name) };
+	unsigned char none = 1; /* IN6_ADDR_GEN_MODE_NONE */
+	struct rtattr *families, *ipv6;
+	struct request r;
+
+	begin(&r, RTM_NEWLINK, 0);
+	put(&r, &info, sizeof(info));
+	families = put_attribute(&r, IFLA_AF_SPEC, NULL, 0);
+	ipv6 = put_attribute(&r, AF_INET6, NULL, 0);
+	put_attribute(&r, IFLA_INET6_ADDR_GEN_MODE, &none, 1);
+	end_nest(&r, ipv6);
+	end_nest(&r, families);
+	return ask(&r);
+}
+
+/* Up or down; master: a part of this switch, or NULL. */
 static int set_link(const char *name, bool up, const char *master)
 {
 	struct ifinfomsg info = { .ifi_family = AF_UNSPEC,
 				  .ifi_index = (int)if_nametoindex(name),
 				  .ifi_flags = up ? IFF_UP : 0,
 				  .ifi_change = IFF_UP };
-	unsigned char none = 1; /* IN6_ADDR_GEN_MODE_NONE */
-	struct rtattr *families, *ipv6;
+	int err = set_quiet(name);
 	struct request r;
 
 	begin(&r, RTM_NEWLINK, 0);
@@ -159,12 +177,7 @@ static int set_link(const char *name, bool up, const char *master)
 
 		put_attribute(&r, IFLA_MASTER, &index, sizeof(index));
 	}
-	families = put_attribute(&r, IFLA_AF_SPEC, NULL, 0);
-	ipv6 = put_attribute(&r, AF_INET6, NULL, 0);
-	put_attribute(&r, IFLA_INET6_ADDR_GEN_MODE, &none, 1);
-	end_nest(&r, ipv6);
-	end_nest(&r, families);
-	return ask(&r);
+	return err ? err : ask(&r);
 }
 
 /* "10.77.0.1/24" on an interface of this namespace. */
