@@ -4,6 +4,7 @@
  * resolved anew, the segment is announced in the agent's lane meanwhile, and the program's
  * memory is touched through the kernel, since it may have been unmapped.
  */
+#include <errno.h>
 #include <stdatomic.h>
 
 #include "base/copy.h"
@@ -11,19 +12,9 @@
 #include "core/engine.h"
 #include "core/lane.h"
 #include "core/server.h"
+#include "os/proc.h"
 #include "os/vm.h"
 #include "path/path.h"
-
-static uint32_t enter(struct xtal_session *s, const struct xtal_access *access,
-		      _Atomic uint64_t *word)
-{
-	struct xtal_found found;
-	int status = xtal_registry_enter(&s->ctx->registry, s->ctx->number, access, word, &found);
-
-	if (status)
-		xtal_count(&xtal_totals.denied, 1);
-	return (uint32_t)status;
-}
 
 static void leave(void)
 {
@@ -32,6 +23,36 @@ static void leave(void)
 	/* Release: the memory was touched before. Partner: xtal_lanes_busy(). */
 	atomic_store_explicit(&lane->local, 0, memory_order_release);
 	atomic_store_explicit(&lane->notify, 0, memory_order_release);
+}
+
+/*
+ * Enters the segment of the data and, if there is one, that of the notify word; a status. While
+ * pages are being exchanged a system call into them might get EFAULT, so we wait; in neither
+ * segment, since the exchange waits for us to leave.
+ */
+static uint32_t enter(struct xtal_session *s, const struct xtal_access *data,
+		      const struct xtal_access *word)
+{
+	struct xtal_registry *r = &s->ctx->registry;
+	struct xtal_lane *lane = xtal_agent_lane();
+	struct xtal_found found;
+	int status;
+
+	for (;;) {
+		status = 0;
+		if (data->len)
+			status = xtal_registry_enter(r, s->ctx->number, data, &lane->local, &found);
+		if (!status && word)
+			status =
+				xtal_registry_enter(r, s->ctx->number, word, &lane->notify, &found);
+		if (status != -EAGAIN)
+			break;
+		leave();
+		xtal_os_sleep_ns(50000);
+	}
+	if (status)
+		xtal_count(&xtal_totals.denied, 1);
+	return (uint32_t)status;
 }
 
 static struct xtal_access whole(const struct xtal_responder_effect *e, uint32_t rights)
@@ -57,22 +78,15 @@ static int put(uint64_t addr, const uint8_t *src, uint64_t len)
 static uint32_t do_write(struct xtal_session *s, const struct xtal_responder_effect *e,
 			 const uint8_t *payload)
 {
-	struct xtal_lane *lane = xtal_agent_lane();
 	struct xtal_access access = whole(e, XTAL_RIGHT_WRITE);
-	uint32_t status = XTAL_OK;
+	struct xtal_access word = { .addr = e->notify.addr,
+				    .len = 8,
+				    .token = e->notify.token,
+				    .token_valid = e->notify_token_valid,
+				    .rights = XTAL_RIGHT_WRITE };
+	uint32_t status = enter(s, &access, e->notify_valid ? &word : NULL);
 	int err = 0;
 
-	if (e->total)
-		status = enter(s, &access, &lane->local);
-	if (!status && e->notify_valid) {
-		struct xtal_access word = { .addr = e->notify.addr,
-					    .len = 8,
-					    .token = e->notify.token,
-					    .token_valid = e->notify_token_valid,
-					    .rights = XTAL_RIGHT_WRITE };
-
-		status = enter(s, &word, &lane->notify);
-	}
 	if (!status && e->len)
 		err = put(e->addr + e->offset, payload, e->len);
 	if (!status && !err && e->last && e->notify_valid) {
@@ -86,7 +100,6 @@ static uint32_t do_write(struct xtal_session *s, const struct xtal_responder_eff
 static uint32_t do_atomic(struct xtal_session *s, const struct xtal_responder_effect *e,
 			  uint64_t old[2])
 {
-	struct xtal_lane *lane = xtal_agent_lane();
 	struct xtal_access access = whole(e, XTAL_RIGHT_ATOMIC);
 	struct xtal_atomic a = { .size = e->operand_size,
 				 .operand = { e->operand[0], e->operand[1] },
@@ -103,7 +116,7 @@ static uint32_t do_atomic(struct xtal_session *s, const struct xtal_responder_ef
 	if ((a.size != 4 && a.size != 8 && (a.size != 16 || a.op != XTAL_ATOMIC_CAS)) ||
 	    addr % a.size)
 		return XTAL_REMOTE_UNSUPPORTED;
-	status = enter(s, &access, &lane->local);
+	status = enter(s, &access, NULL);
 	if (status)
 		return status;
 	/* The page is looked at first: a pointer gone bad is an error, not a signal. */
@@ -132,7 +145,7 @@ uint32_t xtal_server_read(struct xtal_session *s, const struct xtal_responder_ef
 			  uint8_t *out)
 {
 	struct xtal_access access = whole(e, XTAL_RIGHT_READ);
-	uint32_t status = e->total ? enter(s, &access, &xtal_agent_lane()->local) : XTAL_OK;
+	uint32_t status = enter(s, &access, NULL);
 
 	xtal_count(&xtal_totals.served, 1);
 	xtal_count(&xtal_totals.served_bytes, e->len);

@@ -243,6 +243,18 @@ bool xtal_pending_start(struct xtal_queue *q, struct xtal_pending *p)
 	return false;
 }
 
+struct xtal_bulk *xtal_pending_again(struct xtal_queue *q, struct xtal_pending *p)
+{
+	struct xtal_bulk *bulk = p->bulk;
+
+	p->bulk = NULL;
+	p->state = XTAL_PENDING_NEW;
+	q->start = p;
+	q->inflight--;
+	atomic_store_explicit(&p->progress, xtal_os_now(), memory_order_relaxed);
+	return bulk;
+}
+
 /* The notify word as an operation of its own. */
 static struct xtal_op notify_op(const struct xtal_pending *p)
 {

@@ -11,8 +11,9 @@
 #include "core/engine.h"
 #include "core/log.h"
 #include "core/revoke.h"
-#include "os/vm.h"
+#include "os/proc.h"
 #include "os/sock.h"
+#include "os/vm.h"
 
 int xtal_registry_init(struct xtal_registry *r)
 {
@@ -271,6 +272,11 @@ struct xtal_segment *xtal_segment_by_id(struct xtal_context *ctx, uint32_t id, u
 	return seg;
 }
 
+static bool is_moving(uint64_t word)
+{
+	return (word & 3) == XTAL_SEG_MOVING;
+}
+
 struct match {
 	const struct xtal_access *access;
 	bool token_wrong, right_missing;
@@ -343,7 +349,9 @@ int xtal_registry_enter(struct xtal_registry *r, uint32_t context_number,
 
 	xtal_lock(&r->lock);
 	status = find(r, access, out, &seg);
-	if (!status) {
+	if (!status && is_moving(out->word)) {
+		status = -EAGAIN;
+	} else if (!status) {
 		atomic_store_explicit(&seg->granted, 1, memory_order_relaxed);
 		/* Under the lock that unregister takes first: no look at the word is needed. */
 		atomic_store_explicit(word, xtal_lane_id(context_number, seg->slot),
@@ -353,14 +361,36 @@ int xtal_registry_enter(struct xtal_registry *r, uint32_t context_number,
 	return status;
 }
 
+static uint64_t word_of(const struct xtal_registry *r, const struct xtal_segment *seg)
+{
+	return atomic_load_explicit(&r->table->word[seg->slot], memory_order_relaxed);
+}
+
+/*
+ * Takes the lock and finds a segment of ours that covers the range, or NULL. While its pages are
+ * being exchanged the program's own stores to it wait in a page fault; so do we, outside of the
+ * lock, since a system call on our behalf might get EFAULT instead.
+ */
+static struct xtal_segment *lock_local(struct xtal_registry *r, uint64_t addr, uint64_t len)
+{
+	for (;;) {
+		struct xtal_segment *seg = NULL;
+
+		xtal_lock(&r->lock);
+		if (len && addr + len > addr)
+			seg = xtal_intervals_covering(&r->by_addr, addr, addr + len, any, NULL);
+		if (!seg || !is_moving(word_of(r, seg)))
+			return seg;
+		xtal_unlock(&r->lock);
+		xtal_os_sleep_ns(50000);
+	}
+}
+
 int xtal_registry_enter_local(struct xtal_registry *r, uint32_t context_number, uint64_t addr,
 			      uint64_t len, _Atomic uint64_t *word)
 {
-	struct xtal_segment *seg = NULL;
+	struct xtal_segment *seg = lock_local(r, addr, len);
 
-	xtal_lock(&r->lock);
-	if (len && addr + len > addr)
-		seg = xtal_intervals_covering(&r->by_addr, addr, addr + len, any, NULL);
 	if (seg) {
 		atomic_store_explicit(&seg->granted, 1, memory_order_relaxed);
 		atomic_store_explicit(word, xtal_lane_id(context_number, seg->slot),
@@ -373,17 +403,14 @@ int xtal_registry_enter_local(struct xtal_registry *r, uint32_t context_number, 
 int xtal_registry_local(struct xtal_registry *r, uint64_t addr, uint64_t len,
 			struct xtal_found *out)
 {
-	struct xtal_segment *seg = NULL;
+	struct xtal_segment *seg = lock_local(r, addr, len);
 
-	xtal_lock(&r->lock);
-	if (len && addr + len > addr)
-		seg = xtal_intervals_covering(&r->by_addr, addr, addr + len, any, NULL);
 	if (seg) {
 		atomic_store_explicit(&seg->granted, 1, memory_order_relaxed);
 		out->lo = seg->addr;
 		out->hi = seg->addr + seg->len;
 		out->slot = seg->slot;
-		out->word = atomic_load_explicit(&r->table->word[seg->slot], memory_order_relaxed);
+		out->word = word_of(r, seg);
 	}
 	xtal_unlock(&r->lock);
 	return seg ? 0 : XTAL_LOCAL_ACCESS;

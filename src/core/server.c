@@ -304,10 +304,9 @@ static int resolve(struct xtal_session *s, const struct xtal_control *c)
 	int status =
 		xtal_registry_enter(r, s->ctx->number, &access, &xtal_agent_lane()->local, &found);
 
-	xtal_control_init(&a, status || (found.word & 3) != XTAL_SEG_LIVE ? XTAL_CONTROL_DENY
-									  : XTAL_CONTROL_GRANT);
+	xtal_control_init(&a, status ? XTAL_CONTROL_DENY : XTAL_CONTROL_GRANT);
 	a.id = c->id;
-	if (!status && a.type == XTAL_CONTROL_DENY) {
+	if (status == -EAGAIN) {
 		a.flags = XTAL_CONTROL_RETRY;
 	} else if (status) {
 		a.status = (uint32_t)status;
