@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 static void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
@@ -302,6 +304,27 @@ static const char *start(struct netns *n, unsigned hosts, const char **step)
 	return err ? strerror(-err) : NULL;
 }
 
+/* The kernel notices a moment later that both ends of a cable are up; before that there are
+ * no routes over it. */
+static int await_carrier(int ns, const char *name)
+{
+	struct ifreq request = { 0 };
+	struct timespec pause = { .tv_nsec = 5000000 };
+	int fd, err = -ETIMEDOUT;
+
+	netns_enter(ns);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	for (unsigned i = 0; i < 1000 && err; i++) {
+		if (ioctl(fd, SIOCGIFFLAGS, &request) == 0 && request.ifr_flags & IFF_RUNNING)
+			err = 0;
+		else
+			nanosleep(&pause, NULL);
+	}
+	close(fd);
+	return err;
+}
+
 static const char *finish(struct netns *n, const char *step, const char *why)
 {
 	static char text[160];
@@ -341,6 +364,17 @@ const char *netns_create(struct netns *n, unsigned hosts)
 		if (!err)
 			err = set_up_end("eth0", i);
 	}
+	for (unsigned i = 0; !err && i < hosts; i++) {
+		char port[16];
+
+		snprintf(port, sizeof(port), "port%u", i);
+		step = "a cable";
+		err = await_carrier(n->host[i], "eth0");
+		if (!err)
+			err = await_carrier(n->middle, port);
+	}
+	if (!err)
+		err = await_carrier(n->middle, "switch");
 	return finish(n, step, err ? strerror(-err) : NULL);
 }
 
@@ -364,6 +398,12 @@ const char *netns_create_middle(struct netns *n)
 		netns_enter(n->host[i]);
 		if (!err)
 			err = set_up_end("eth0", i);
+	}
+	for (unsigned i = 0; !err && i < 2; i++) {
+		step = "a cable";
+		err = await_carrier(n->host[i], "eth0");
+		if (!err)
+			err = await_carrier(i ? n->back : n->middle, "end0");
 	}
 	return finish(n, step, err ? strerror(-err) : NULL);
 }
