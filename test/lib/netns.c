@@ -325,6 +325,30 @@ static int await_carrier(int ns, const char *name)
 	return err;
 }
 
+/* IPv6 addresses work a moment after they were added: until one reaches itself. */
+static int await_ipv6(const char *name, unsigned host)
+{
+	struct sockaddr_in6 a[2] = { netns_ipv6(host, 9), netns_link_local(host, 9) };
+	struct timeval limit = { .tv_usec = 5000 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		unsigned tries = 1000;
+		char byte;
+
+		a[i].sin6_scope_id = i ? if_nametoindex(name) : 0;
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+		bind(fd, (const struct sockaddr *)&a[i], sizeof(a[i]));
+		do {
+			sendto(fd, "x", 1, 0, (const struct sockaddr *)&a[i], sizeof(a[i]));
+		} while (recv(fd, &byte, 1, 0) != 1 && --tries);
+		close(fd);
+		if (!tries)
+			return -EHOSTUNREACH;
+	}
+	return 0;
+}
+
 static const char *finish(struct netns *n, const char *step, const char *why)
 {
 	static char text[160];
@@ -371,6 +395,8 @@ const char *netns_create(struct netns *n, unsigned hosts)
 		step = "a cable";
 		err = await_carrier(n->host[i], "eth0");
 		if (!err)
+			err = await_ipv6("eth0", i);
+		if (!err)
 			err = await_carrier(n->middle, port);
 	}
 	if (!err)
@@ -403,7 +429,11 @@ const char *netns_create_middle(struct netns *n)
 		step = "a cable";
 		err = await_carrier(n->host[i], "eth0");
 		if (!err)
+			err = await_ipv6("eth0", i);
+		if (!err)
 			err = await_carrier(i ? n->back : n->middle, "end0");
+		if (!err)
+			err = await_ipv6("end0", 1 - i);
 	}
 	return finish(n, step, err ? strerror(-err) : NULL);
 }
@@ -463,6 +493,16 @@ struct sockaddr_in6 netns_ipv6(unsigned host, uint16_t port)
 	a.sin6_addr.s6_addr[0] = 0xfd;
 	a.sin6_addr.s6_addr[1] = 0x77;
 	a.sin6_addr.s6_addr[15] = (uint8_t)(host + 1);
+	return a;
+}
+
+struct sockaddr_in6 netns_link_local(unsigned host, uint16_t port)
+{
+	struct sockaddr_in6 a = netns_ipv6(host, port);
+
+	a.sin6_addr.s6_addr[0] = 0xfe;
+	a.sin6_addr.s6_addr[1] = 0x80;
+	a.sin6_addr.s6_addr[13] = 0x77;
 	return a;
 }
 
