@@ -11,8 +11,8 @@
 
 #include "base/list.h"
 
-/* Something with an fd. ready runs on the agent when it is readable or hung up; it may
- * remove and free sources, its own too. */
+/* Something with an fd. ready runs on the agent when it is readable (or what it was changed to) or
+ * hung up; it may remove and free sources, its own too. */
 struct xtal_source {
 	int fd;
 	uint64_t id; /* 0: not added */
@@ -43,8 +43,11 @@ void xtal_agent_call(void (*fn)(void *arg), void *arg);
 /* On the agent only. Errors: -errno. */
 int xtal_agent_watch(struct xtal_source *src);
 void xtal_agent_unwatch(struct xtal_source *src);
+/* Any thread, while src is watched: watches for something else (XTAL_OS_READABLE ...). */
+void xtal_agent_change(struct xtal_source *src, unsigned what);
 
-/* Something to do at a time. On the agent only; it may be set again, or freed, by run. */
+/* Something to do at a time; costs nothing before. On the agent only; it may be set again, or
+ * freed, by run. */
 struct xtal_timer {
 	struct xtal_list node; /* linked while it is set */
 	uint64_t at;           /* ns */

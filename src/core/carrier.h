@@ -48,13 +48,18 @@ struct xtal_carrier {
 	bool (*before_sleep)(struct xtal_link *link);
 	/* After a sleep, or when somebody polls. */
 	void (*after_sleep)(struct xtal_link *link);
-	/* An operation is overdue: takes back what the owner has not begun. True: none of the
-	 * link's operations can land any more. */
-	bool (*withdraw)(struct xtal_link *link);
+	/* A program's thread that has polled goes to sleep: the answers shall wake the agent. */
+	void (*hand_over)(struct xtal_link *link);
+	/* Operations may be overdue. True: the link must end; all of its operations may end then,
+	 * as none of them lands any more. */
+	bool (*overdue)(struct xtal_link *link, uint64_t now);
 	/* The link ends: what the owner has not begun it shall never begin. */
 	void (*cancel)(struct xtal_link *link);
 };
 
-extern const struct xtal_carrier xtal_carrier_ring;
+extern const struct xtal_carrier xtal_carrier_ring, xtal_carrier_tcp;
+
+/* On the agent, while it is connecting: the link is carried by TCP. Errors: -ENOMEM, -errno. */
+int xtal_tcp_link_begin(struct xtal_link *link);
 
 #endif

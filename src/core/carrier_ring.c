@@ -11,7 +11,11 @@
 #include "core/messages.h"
 #include "core/queue_impl.h"
 #include "os/sock.h"
+#include "os/thread.h"
 #include "xtal.h"
+
+/* How long what the owner has begun may take once its operation is overdue. */
+#define PATIENCE_NS 100000000u
 
 static void ring_doorbell(struct xtal_link *link)
 {
@@ -154,8 +158,24 @@ static void ring_after_sleep(struct xtal_link *link)
 	xtal_ring_cancel_sleep(&link->ring);
 }
 
-static bool ring_withdraw(struct xtal_link *link)
+static void ring_hand_over(struct xtal_link *link)
 {
+	(void)link;
+	/* It looks at the rings, and arms them before it sleeps. */
+	xtal_os_event_signal(xtal_agent_doorbell());
+}
+
+static bool ring_overdue(struct xtal_link *link, uint64_t now)
+{
+	struct xtal_requester_expired late;
+
+	if (link->patience)
+		return now > link->patience;
+	if (!xtal_requester_next_expired(&link->requester, now, &late))
+		return false;
+	/* What the owner has begun may still be writing: wait a little more. The link ends in any
+	 * case: others' frames are taken back too. */
+	link->patience = now + PATIENCE_NS;
 	return !xtal_ring_cancel_all(&link->ring);
 }
 
@@ -174,6 +194,7 @@ const struct xtal_carrier xtal_carrier_ring = {
 	.receive = ring_receive,
 	.before_sleep = ring_before_sleep,
 	.after_sleep = ring_after_sleep,
-	.withdraw = ring_withdraw,
+	.hand_over = ring_hand_over,
+	.overdue = ring_overdue,
 	.cancel = ring_cancel,
 };

@@ -47,6 +47,7 @@ enum index {
 	FRAGMENT_BYTES,
 	SPIN_US,
 	RING_BYTES,
+	IDLE_MS,
 	REVOKE_MS,
 	ALLOW_CMA,
 	PEERS,
@@ -66,7 +67,7 @@ static struct setting settings[COUNT] = {
 		    .fallback = 0,
 		    .min = 0,
 		    .max = 0,
-		    .description = "paths that may be used: any of self,map,cma,ring" },
+		    .description = "paths that may be used: any of self,map,cma,ring,tcp" },
 	[STRICT] = { .name = "XTAL_STRICT",
 		     .kind = KIND_FLAG,
 		     .fallback = 0,
@@ -113,6 +114,13 @@ static struct setting settings[COUNT] = {
 			 .min = RING_MIN,
 			 .max = 16777216,
 			 .description = "capacity of each message ring, a power of two, 4k..16m" },
+	[IDLE_MS] = { .name = "XTAL_IDLE_MS",
+		      .kind = KIND_SIZE,
+		      .fallback = 300000,
+		      .min = 10,
+		      .max = 86400000,
+		      .description = "after how long without use a TCP connection is closed, ms, "
+				     "10..86400000" },
 	[REVOKE_MS] = { .name = "XTAL_REVOKE_MS",
 			.kind = KIND_SIZE,
 			.fallback = 50,
@@ -241,10 +249,10 @@ static uint32_t parse_paths(struct setting *s)
 	while ((word = strsep(&rest, ", "))) {
 		unsigned k;
 
-		for (k = XTAL_PATH_SELF; k <= XTAL_PATH_RING; k++)
+		for (k = XTAL_PATH_SELF; k <= XTAL_PATH_TCP; k++)
 			if (strcmp(word, xtal_path_name(k)) == 0)
 				break;
-		if (k <= XTAL_PATH_RING) {
+		if (k <= XTAL_PATH_TCP) {
 			mask |= 1u << k;
 		} else if (*word) {
 			bad_value(s);
@@ -297,8 +305,8 @@ static void resolve(struct setting *s)
 		break;
 	case KIND_PATHS:
 		s->number = 1u << XTAL_PATH_SELF | 1u << XTAL_PATH_MAP | 1u << XTAL_PATH_CMA |
-			    1u << XTAL_PATH_RING;
-		snprintf(s->value, sizeof(s->value), "self,map,cma,ring");
+			    1u << XTAL_PATH_RING | 1u << XTAL_PATH_TCP;
+		snprintf(s->value, sizeof(s->value), "self,map,cma,ring,tcp");
 		break;
 	case KIND_WORD:
 		snprintf(s->value, sizeof(s->value), "%s", s->words[0]);
@@ -343,6 +351,8 @@ static void load(void)
 	c->inline_bytes = settings[INLINE_BYTES].number;
 	c->fragment_bytes = settings[FRAGMENT_BYTES].number;
 	c->spin_us = (uint32_t)settings[SPIN_US].number;
+	c->paths_by_hand = strcmp(settings[PATHS].origin, "default") != 0;
+	c->idle_ms = (uint32_t)settings[IDLE_MS].number;
 	c->revoke_ms = (uint32_t)settings[REVOKE_MS].number;
 	c->allow_cma = settings[ALLOW_CMA].number;
 	c->any_uid = settings[PEERS].number;
@@ -366,6 +376,13 @@ const struct xtal_config *xtal_config(void)
 		xtal_unlock(&state.lock);
 	}
 	return &state.config;
+}
+
+bool xtal_config_tcp(struct xtal_eid eid)
+{
+	const struct xtal_config *c = xtal_config();
+
+	return c->paths & 1u << XTAL_PATH_TCP && (!xtal_eid_is_loopback(eid) || c->paths_by_hand);
 }
 
 const char *xtal_config_foreign(const char *name)

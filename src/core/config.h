@@ -9,10 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/eid.h"
 #include "base/export.h"
 
 struct xtal_config {
 	uint32_t paths;          /* bit (1 << enum xtal_path_kind) set: allowed */
+	bool paths_by_hand;      /* somebody wrote down which */
 	bool strict;             /* XTAL_STRICT: refuse what the hardware refuses */
 	uint32_t pipelines;      /* 1..8 */
 	uint32_t timeout_ms;     /* without progress, default 8000 */
@@ -20,6 +22,7 @@ struct xtal_config {
 	uint64_t fragment_bytes; /* pieces that pipelines execute together */
 	uint32_t spin_us;        /* how long the agent looks for more after a message */
 	uint64_t ring_bytes;     /* capacity of each direction of a message ring */
+	uint32_t idle_ms;        /* after so long without use a TCP connection is closed */
 	uint32_t revoke_ms;      /* patience with a peer that is in the middle of a copy */
 	bool allow_cma;          /* XTAL_ALLOW_CMA: lift Yama's restriction on this process */
 	bool any_uid;            /* XTAL_PEERS=any: serve peers of other uids (over ring) */
@@ -39,6 +42,9 @@ static inline uint64_t xtal_config_inline(void)
 {
 	return xtal_config_inline_bytes;
 }
+/* True when peers may be reached, or come, over TCP at this address: XTAL_PATHS says so, and for a
+ * loopback address says it by hand. */
+bool xtal_config_tcp(struct xtal_eid eid);
 /* A front-end's own environment variable (CDMA_LOG_LEVEL), or NULL; ignored in setuid programs
  * like all others. The string stays the environment's. */
 XTAL_INTERNAL_API const char *xtal_config_foreign(const char *name);

@@ -78,6 +78,9 @@ static void try_cma(struct xtal_link *link, const struct xtal_control *c)
 			     : "");
 }
 
+/* The paths that begin with a look at this host. */
+#define ONE_HOST (1u << XTAL_PATH_MAP | 1u << XTAL_PATH_CMA | 1u << XTAL_PATH_RING)
+
 void xtal_connect_run(struct xtal_link *link)
 {
 	struct xtal_control hello;
@@ -96,7 +99,15 @@ void xtal_connect_run(struct xtal_link *link)
 		return;
 	}
 	xtal_context_name(link->eid, (uint16_t)link->tid, name, sizeof(name));
-	err = xtal_os_connect(name, &fd);
+	err = xtal_config()->paths & ONE_HOST ? xtal_os_connect(name, &fd) : -ECONNREFUSED;
+	if (err == -ECONNREFUSED && xtal_config_tcp(link->eid)) {
+		snprintf(link->cma_text, sizeof(link->cma_text), "%s",
+			 xtal_config()->paths & ONE_HOST ? "nobody on this host holds the port"
+							 : "not in XTAL_PATHS here");
+		err = xtal_tcp_link_begin(link);
+		if (!err)
+			return;
+	}
 	if (err == -EAGAIN)
 		return; /* the owner's backlog is full; the tick tries again until the deadline */
 	if (err) {

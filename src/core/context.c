@@ -16,6 +16,7 @@
 #include "core/server.h"
 #include "os/proc.h"
 #include "os/sock.h"
+#include "os/tcp.h"
 #include "os/thread.h"
 
 #define PORT_TRIES 200
@@ -25,6 +26,17 @@ const char *xtal_context_name(struct xtal_eid eid, uint16_t port, char *buf, siz
 	snprintf(buf, size, "xtal/%016llx%016llx/%u", (unsigned long long)eid.hi,
 		 (unsigned long long)eid.lo, port);
 	return buf;
+}
+
+/* Listens on the TCP port of the same number too, where peers may come over TCP. */
+static int take_tcp_port(struct xtal_context *ctx)
+{
+	struct xtal_os_tcp_address at = { .eid = ctx->dev->eid, .port = ctx->port };
+	int err = 0;
+
+	if (xtal_config_tcp(ctx->dev->eid))
+		err = xtal_os_tcp_listen(&at, &ctx->tcp.listener.fd);
+	return err == -EACCES ? -EADDRINUSE : err; /* below 1024 */
 }
 
 /* Draws ports until one is free. Errors: -EADDRINUSE, -errno. */
@@ -42,6 +54,13 @@ static int take_port(struct xtal_context *ctx)
 		ctx->port = (uint16_t)(draw % 0xfffe + 1);
 		xtal_context_name(ctx->dev->eid, ctx->port, name, sizeof(name));
 		err = xtal_os_listen(name, &ctx->listener.fd);
+		if (err)
+			continue;
+		err = take_tcp_port(ctx);
+		if (err) {
+			xtal_os_close(ctx->listener.fd);
+			ctx->listener.fd = -1;
+		}
 	}
 	return err;
 }
@@ -56,10 +75,13 @@ static void open_on_agent(void *arg)
 	struct open_call *c = arg;
 
 	c->err = xtal_server_open(c->ctx);
+	if (!c->err)
+		c->err = xtal_tcp_server_open(c->ctx);
 }
 
 static void close_on_agent(void *arg)
 {
+	xtal_tcp_server_close(arg);
 	xtal_server_close(arg);
 }
 
@@ -81,6 +103,7 @@ int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 	call = (struct open_call){ .ctx = ctx };
 	ctx->dev = dev;
 	ctx->listener.fd = ctx->spare_fd = ctx->async_fd = -1;
+	ctx->tcp.listener.fd = ctx->tcp.spare_fd = -1;
 	xtal_list_init(&ctx->sessions);
 	xtal_list_init(&ctx->links);
 	xtal_list_init(&ctx->queues);
@@ -100,6 +123,7 @@ int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 	if (err)
 		goto fini_registry;
 	xtal_engine_track_fd(ctx->listener.fd);
+	xtal_engine_track_fd(ctx->tcp.listener.fd);
 	err = xtal_engine_enter(ctx);
 	if (err)
 		goto close_listener;
@@ -113,10 +137,12 @@ int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 	*out = ctx;
 	return 0;
 leave:
+	xtal_agent_call(close_on_agent, ctx);
 	xtal_engine_hide(ctx);
 	xtal_engine_leave(ctx);
 close_listener:
 	xtal_engine_close_fd(ctx->listener.fd);
+	xtal_engine_close_fd(ctx->tcp.listener.fd);
 fini_registry:
 	xtal_registry_fini(&ctx->registry);
 close_async:

@@ -13,6 +13,14 @@
 #include "core/context.h"
 #include "core/registry.h"
 
+/* Where peers come over TCP (tcp_accept.c); the agent's. */
+struct xtal_tcp_server {
+	struct xtal_source listener; /* fd -1: none */
+	int spare_fd;                /* given up to turn a peer away when no other is left */
+	struct xtal_list greeting, sessions;
+	unsigned greeting_count;
+};
+
 /* Locks, in the order in which they may be taken:
  *   queues_lock, a queue's lock, links_lock, a link's lock, registry.lock, leaf locks.
  * sessions_lock is taken alone or on the agent. */
@@ -31,6 +39,8 @@ struct xtal_context {
 	struct xtal_lock sessions_lock;
 	struct xtal_list sessions; /* peers that reach us, the oldest first */
 	uint32_t silent;           /* of them, not yet welcomed; the agent's */
+
+	struct xtal_tcp_server tcp;
 
 	struct xtal_lock links_lock;
 	struct xtal_list links; /* peers that we reach */

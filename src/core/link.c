@@ -18,6 +18,9 @@
 #include "os/proc.h"
 #include "xtal.h"
 
+/* Between two attempts to connect. */
+#define RETRY_NS 5000000u
+
 static void fail_if_broken(struct xtal_link *link)
 {
 	const char *text;
@@ -38,21 +41,51 @@ void xtal_link_fail_later(struct xtal_link *link, uint32_t status, const char *t
 	xtal_link_post(link);
 }
 
+static void link_late(struct xtal_timer *t)
+{
+	struct xtal_link *link = xtal_container_of(t, struct xtal_link, connecting);
+
+	if (atomic_load(&link->state) != XTAL_LINK_CONNECTING)
+		return;
+	if (xtal_os_now() < link->connect_deadline)
+		xtal_link_post(link);
+	else
+		xtal_link_fail(link, XTAL_UNREACHABLE,
+			       "the owner holds port %u but did not answer within %u ms",
+			       link->tid & 0xffff, xtal_config()->timeout_ms);
+}
+
+/* On the agent: the owner has its time, but one whose backlog is full is tried again soon, and tcp
+ * is looked after. */
+static void await(struct xtal_link *link)
+{
+	uint64_t at = link->connect_deadline, again = xtal_os_now() + RETRY_NS;
+
+	if (atomic_load(&link->state) != XTAL_LINK_CONNECTING)
+		return;
+	if ((link->sock.fd < 0 || link->tcp) && again < at)
+		at = again;
+	/* Stopped before the list gives up the link, below. */
+	xtal_agent_set_timer(&link->connecting, at, link_late);
+}
+
 static void link_task(struct xtal_task *task)
 {
 	struct xtal_link *link = xtal_container_of(task, struct xtal_link, task);
 
+	fail_if_broken(link);
 	switch ((enum xtal_link_state)atomic_load(&link->state)) {
 	case XTAL_LINK_CONNECTING:
 		link->carrier->connect(link);
+		await(link);
 		break;
 	case XTAL_LINK_UP:
-		fail_if_broken(link);
 		link->carrier->ask(link);
 		break;
 	case XTAL_LINK_DEAD:
 		if (!link->stopped) {
 			link->stopped = true;
+			xtal_agent_stop_timer(&link->connecting);
 			xtal_messages_close(link);
 			link->carrier->stop(link);
 			xtal_link_put(link); /* the list's reference */
@@ -199,6 +232,9 @@ uint32_t xtal_link_wake(struct xtal_link *link, uint64_t what, uint32_t most)
 	return kicked;
 }
 
+/* For those who touch no memory of the peer's themselves. */
+static struct xtal_activity nowhere;
+
 struct xtal_activity *xtal_link_seat(struct xtal_link *link, bool brief)
 {
 	/* The last group is for fragments, which give theirs back: queues cannot starve them. */
@@ -206,7 +242,7 @@ struct xtal_activity *xtal_link_seat(struct xtal_link *link, bool brief)
 	struct xtal_activity *seat = NULL;
 
 	if (!link->board)
-		return NULL;
+		return &nowhere;
 	xtal_lock(&link->lock);
 	for (uint32_t w = 0; w < groups && !seat; w++) {
 		uint32_t i;
@@ -229,8 +265,11 @@ struct xtal_activity *xtal_link_seat(struct xtal_link *link, bool brief)
 
 void xtal_link_unseat(struct xtal_link *link, struct xtal_activity *seat)
 {
-	uint32_t i = (uint32_t)(seat - link->board->activity);
+	uint32_t i;
 
+	if (seat == &nowhere)
+		return;
+	i = (uint32_t)(seat - link->board->activity);
 	xtal_lock(&link->lock);
 	link->seats[i / 64] &= ~(1ull << i % 64);
 	xtal_unlock(&link->lock);
@@ -292,31 +331,5 @@ void xtal_links_close(struct xtal_context *ctx, const struct xtal_context *self)
 	while ((link = some_link(ctx, self))) {
 		xtal_link_fail(link, XTAL_UNREACHABLE, "the context was closed");
 		xtal_link_put(link);
-	}
-}
-
-void xtal_links_tick(struct xtal_context *ctx, uint64_t now)
-{
-	struct xtal_link *late = NULL;
-
-	xtal_lock(&ctx->links_lock);
-	for (struct xtal_list *n = ctx->links.next; n != &ctx->links && !late; n = n->next) {
-		struct xtal_link *link = xtal_container_of(n, struct xtal_link, node);
-
-		if (atomic_load(&link->state) == XTAL_LINK_CONNECTING) {
-			if (now > link->connect_deadline)
-				late = link;
-			else if (link->sock.fd < 0)
-				xtal_link_post(link); /* its backlog was full: again */
-		}
-	}
-	if (late)
-		atomic_fetch_add_explicit(&late->refs, 1, memory_order_relaxed);
-	xtal_unlock(&ctx->links_lock);
-	if (late) {
-		xtal_link_fail(late, XTAL_UNREACHABLE,
-			       "the owner holds port %u but did not answer within %u ms",
-			       late->tid & 0xffff, xtal_config()->timeout_ms);
-		xtal_link_put(late);
 	}
 }

@@ -57,6 +57,7 @@ struct xtal_link {
 	const struct xtal_carrier *carrier;
 	uint64_t connect_deadline;
 	struct xtal_task task;          /* connect, send questions */
+	struct xtal_timer connecting;   /* again, or no longer */
 	struct xtal_source sock, death; /* sock: control messages, and doorbells both ways */
 	int pid;                        /* the target's, as we see it; 0: unknown */
 	bool cma, peer_ring, stopped, draining;
@@ -68,6 +69,7 @@ struct xtal_link {
 	size_t memory_len;
 	struct xtal_board *board;
 
+	struct xtal_tcp_link *tcp; /* what the tcp carrier has; NULL: another carries it */
 	struct xtal_ring_end ring;
 	struct xtal_requester requester;
 	struct xtal_requester_slot slots[XTAL_LINK_WINDOW];
@@ -114,7 +116,5 @@ void xtal_link_unwait(struct xtal_link *link, struct xtal_queue *queue);
 
 /* Ends all links of ctx (self NULL), or those that lead to the context self. */
 void xtal_links_close(struct xtal_context *ctx, const struct xtal_context *self);
-/* On the agent, now and then: overdue connects and questions. */
-void xtal_links_tick(struct xtal_context *ctx, uint64_t now);
 
 #endif

@@ -18,9 +18,6 @@
 #include "os/vm.h"
 #include "xtal.h"
 
-/* How long what the owner has begun may take once its operation is overdue. */
-#define PATIENCE_NS 100000000u
-
 /* How long after a program's own poll the agent leaves the answers to it. */
 #define POLLER_NS 1000000u
 
@@ -75,6 +72,21 @@ static void send_more(struct xtal_link *link, uint64_t now, const struct xtal_qu
 		link->crowded = xtal_link_wake(link, XTAL_WAIT_ROOM, room) == room;
 }
 
+bool xtal_messages_go_on(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine)
+{
+	bool any = link->carrier->receive(link, now, mine);
+
+	send_more(link, now, mine);
+	return any;
+}
+
+bool xtal_messages_polled(const struct xtal_link *link, uint64_t now)
+{
+	uint64_t at = atomic_load_explicit(&link->polled_at, memory_order_relaxed);
+
+	return now < at || now - at <= POLLER_NS;
+}
+
 void xtal_messages_poll(struct xtal_link *link, const struct xtal_queue *mine, bool user)
 {
 	uint64_t now;
@@ -87,8 +99,7 @@ void xtal_messages_poll(struct xtal_link *link, const struct xtal_queue *mine, b
 			atomic_store_explicit(&link->polled_at, now, memory_order_relaxed);
 		if (link->armed)
 			link->carrier->after_sleep(link);
-		link->carrier->receive(link, now, mine);
-		send_more(link, now, mine);
+		xtal_messages_go_on(link, now, mine);
 	}
 	xtal_unlock(&link->lock);
 }
@@ -169,8 +180,11 @@ void xtal_messages_retire(struct xtal_link *link)
 
 void xtal_messages_sleep(struct xtal_link *link)
 {
+	xtal_lock(&link->lock);
 	atomic_store_explicit(&link->polled_at, 0, memory_order_relaxed);
-	xtal_os_event_signal(xtal_agent_doorbell());
+	if (atomic_load(&link->state) == XTAL_LINK_UP)
+		link->carrier->hand_over(link);
+	xtal_unlock(&link->lock);
 }
 
 static bool drain(struct xtal_drain *d)
@@ -183,11 +197,8 @@ static bool drain(struct xtal_drain *d)
 		return false;
 	if (atomic_load(&link->state) == XTAL_LINK_UP && xtal_messages_in_use(link)) {
 		now = xtal_os_now();
-		if (now - atomic_load_explicit(&link->polled_at, memory_order_relaxed) >
-		    POLLER_NS) {
-			did = link->carrier->receive(link, now, NULL);
-			send_more(link, now, NULL);
-		}
+		if (!xtal_messages_polled(link, now))
+			did = xtal_messages_go_on(link, now, NULL);
 	}
 	xtal_unlock(&link->lock);
 	return did;
@@ -200,10 +211,8 @@ static bool before_sleep(struct xtal_drain *d)
 
 	xtal_lock(&link->lock);
 	if (atomic_load(&link->state) == XTAL_LINK_UP && xtal_messages_in_use(link) &&
-	    xtal_os_now() - atomic_load_explicit(&link->polled_at, memory_order_relaxed) >
-		    POLLER_NS) {
+	    !xtal_messages_polled(link, xtal_os_now()))
 		may = link->carrier->before_sleep(link);
-	}
 	xtal_unlock(&link->lock);
 	return may;
 }
@@ -260,20 +269,11 @@ uint64_t xtal_messages_moved(struct xtal_link *link)
 
 bool xtal_messages_overdue(struct xtal_link *link, uint64_t now)
 {
-	struct xtal_requester_expired late;
 	bool end = false;
 
 	xtal_lock(&link->lock);
-	if (atomic_load(&link->state) == XTAL_LINK_UP && xtal_messages_in_use(link)) {
-		if (link->patience) {
-			end = now > link->patience;
-		} else if (xtal_requester_next_expired(&link->requester, now, &late)) {
-			/* What the owner has begun may still be writing: wait a little more. The
-			 * link ends in any case: others' frames are taken back too. */
-			end = link->carrier->withdraw(link);
-			link->patience = now + PATIENCE_NS;
-		}
-	}
+	if (atomic_load(&link->state) == XTAL_LINK_UP && xtal_messages_in_use(link))
+		end = link->carrier->overdue(link, now);
 	xtal_unlock(&link->lock);
 	return end;
 }

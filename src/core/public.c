@@ -106,6 +106,22 @@ static void verdict(struct xtal_path_info *info, uint32_t kind, bool usable, con
 	snprintf(v->reason, sizeof(v->reason), "%s", reason);
 }
 
+/* The link goes to another host (or was told to): whether the range can be read is tried. */
+static void judge_tcp(const struct asked *a, struct xtal_link *link, struct xtal_path_info *info)
+{
+	char text[sizeof(info->reason)];
+	bool works = xtal_probe_messages(link, a->queue, a->remote, a->len, a->deadline, text,
+					 sizeof(text));
+
+	for (uint32_t kind = XTAL_PATH_MAP; kind <= XTAL_PATH_RING; kind++)
+		verdict(info, kind, false, link->cma_text);
+	verdict(info, XTAL_PATH_TCP, works, text);
+	if (works)
+		return;
+	info->kind = XTAL_PATH_NONE;
+	snprintf(info->name, sizeof(info->name), "%s", xtal_path_name(info->kind));
+}
+
 /* Both sides may allow it; whether it works is tried. */
 static void judge_ring(const struct asked *a, struct xtal_link *link, struct xtal_path_info *info)
 {
@@ -135,9 +151,16 @@ static void explain(const struct asked *a, struct xtal_link *link, const struct 
 		verdict(info, XTAL_PATH_SELF, false,
 			allowed & 1u << XTAL_PATH_SELF ? "the owner is another process"
 						       : "not in XTAL_PATHS here");
-		verdict(info, XTAL_PATH_MAP, map, g->map_text);
-		verdict(info, XTAL_PATH_CMA, link->cma, link->cma_text);
-		judge_ring(a, link, info);
+		if (link->tcp) {
+			judge_tcp(a, link, info);
+		} else {
+			verdict(info, XTAL_PATH_MAP, map, g->map_text);
+			verdict(info, XTAL_PATH_CMA, link->cma, link->cma_text);
+			judge_ring(a, link, info);
+			verdict(info, XTAL_PATH_TCP, false,
+				allowed & 1u << XTAL_PATH_TCP ? "the owner is on this host"
+							      : "not in XTAL_PATHS here");
+		}
 	}
 	for (uint32_t i = 0; i < info->candidates; i++)
 		if (info->candidate[i].kind == info->kind)

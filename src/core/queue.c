@@ -432,7 +432,6 @@ static void tick(struct xtal_queue *q, uint64_t now)
 			       late->tid & 0xffff, (unsigned long long)(q->timeout_ns / 1000000));
 		xtal_link_put(late);
 	}
-	xtal_links_tick(q->ctx, now);
 }
 
 bool xtal_queues_tick(uint64_t now)

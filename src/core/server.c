@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
+#include "core/executor.h"
 #include "core/log.h"
 #include "os/proc.h"
 #include "os/thread.h"
@@ -89,14 +90,15 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 			*why = "no room for an answer";
 			return false;
 		}
-		status = xtal_server_read(s, &e, slot.payload);
+		status = xtal_execute_read(s->ctx, &e, slot.payload);
 		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, NULL,
 					   xtal_os_now(), &answer))
 			return true;
 		break;
 	case XTAL_RESPONDER_WRITE:
 	case XTAL_RESPONDER_ATOMIC:
-		status = xtal_server_execute(s, &e, payload, old);
+		status = e.kind == XTAL_RESPONDER_WRITE ? xtal_execute_write(s->ctx, &e, payload)
+							: xtal_execute_atomic(s->ctx, &e, old);
 		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, old,
 					   xtal_os_now(), &answer))
 			return true;

@@ -46,11 +46,11 @@ void xtal_session_ready(struct xtal_source *src);
 int xtal_server_open(struct xtal_context *ctx);
 void xtal_server_close(struct xtal_context *ctx);
 
-/* Executes what a frame asks for (executor.c). Returns the status; old values in old. */
-uint32_t xtal_server_execute(struct xtal_session *s, const struct xtal_responder_effect *e,
-			     const uint8_t *payload, uint64_t old[2]);
-/* Copies the data of a READ into out. Returns the status. */
-uint32_t xtal_server_read(struct xtal_session *s, const struct xtal_responder_effect *e,
-			  uint8_t *out);
+/* The same for peers that come over TCP (tcp_accept.c). */
+
+/* Begins to accept on the listener, when there is one. Errors: -errno. */
+int xtal_tcp_server_open(struct xtal_context *ctx);
+/* Says farewell to all peers, closes everything. */
+void xtal_tcp_server_close(struct xtal_context *ctx);
 
 #endif

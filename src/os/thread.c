@@ -207,6 +207,20 @@ int xtal_os_epoll_add(int epfd, int fd, uint64_t tag)
 	return epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
 }
 
+int xtal_os_epoll_change(int epfd, int fd, uint64_t tag, unsigned what)
+{
+	struct epoll_event e = { .data.u64 = tag };
+
+	/* What is reported unasked (errors, hang-ups) comes at most once, too. */
+	if (!(what & (XTAL_OS_READABLE | XTAL_OS_WRITABLE)))
+		what = 0;
+	e.events = what ? (what & XTAL_OS_READABLE ? EPOLLIN : 0u) |
+				   (what & XTAL_OS_WRITABLE ? EPOLLOUT : 0u) |
+				   (what & XTAL_OS_ONCE ? EPOLLONESHOT : 0u)
+			: EPOLLONESHOT;
+	return epoll_ctl(epfd, EPOLL_CTL_MOD, fd, &e) ? -errno : 0;
+}
+
 void xtal_os_epoll_remove(int epfd, int fd)
 {
 	struct epoll_event unused = { 0 };

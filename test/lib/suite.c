@@ -124,11 +124,11 @@ int suite_run(int argc, char **argv, const char *name, const struct CMUnitTest *
 
 	if (path) {
 		suite_path = XTAL_PATH_NONE;
-		for (unsigned k = XTAL_PATH_SELF; k <= XTAL_PATH_RING; k++)
+		for (unsigned k = XTAL_PATH_SELF; k <= XTAL_PATH_TCP; k++)
 			if (!strcmp(path, xtal_path_name(k)))
 				suite_path = k;
 		if (!suite_path) {
-			fprintf(stderr, "usage: %s self|map|cma|ring\n", argv[0]);
+			fprintf(stderr, "usage: %s self|map|cma|ring|tcp\n", argv[0]);
 			return 2;
 		}
 	}

@@ -4,7 +4,7 @@
 #
 #   unit sim fuzz       test/<folder>/*.c, against the objects of libxtal (all symbols visible)
 #   contract system     test/<folder>/*.c, against libcdma and libxtal as programs see them
-#   system              also test/system/*.sh
+#   sim system          also test/<folder>/*.sh
 #   model               test/model/*.pml by test/model/run.sh, plain build only
 #   check               tools/checks, plain build only
 #
@@ -84,7 +84,7 @@ endfunction()
 
 # One test per path that the source names (all by default).
 function(xtal_test_per_path name target label timeout source)
-	set(paths self map cma ring)
+	set(paths self map cma ring tcp)
 	file(STRINGS ${source} words REGEX "ctest: ")
 	if(words MATCHES "ctest:.* paths=([a-z,]+)")
 		string(REPLACE "," ";" paths "${CMAKE_MATCH_1}")
@@ -176,6 +176,7 @@ function(xtal_tests)
 	foreach(folder ${XTAL_FOLDERS_INSIDE})
 		xtal_test_programs(${folder} 60 ${lib} xtal_testing)
 	endforeach()
+	xtal_test_scripts(sim 60)
 	if(TARGET cdma)
 		foreach(folder ${XTAL_FOLDERS_OUTSIDE})
 			set(timeout 60)
