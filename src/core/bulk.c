@@ -251,12 +251,12 @@ static void finish(struct xtal_bulk *b, struct executor *e)
 	}
 	unseat(b, e);
 	/* Under the lock, so that the queue stays until we are out of it. */
-	xtal_lock(&q->lock);
+	xtal_bias_lock(&q->lock);
 	atomic_store_explicit(&p->status, atomic_load_explicit(&b->status, memory_order_relaxed),
 			      memory_order_relaxed);
 	atomic_store_explicit(&p->done, true, memory_order_release);
 	xtal_queue_progress(q);
-	xtal_unlock(&q->lock);
+	xtal_bias_unlock(&q->lock);
 }
 
 /* Nobody polls: let the next pipeline of the mask join. */

@@ -56,9 +56,9 @@ static void append(struct pipeline *p, struct xtal_queue *q)
 
 static void run_queue(struct pipeline *p, struct xtal_queue *q)
 {
-	xtal_lock(&q->lock);
+	xtal_bias_lock(&q->lock);
 	xtal_queue_progress(q);
-	xtal_unlock(&q->lock);
+	xtal_bias_unlock(&q->lock);
 	xtal_lock(&p->lock);
 	if (q->kick == XTAL_KICK_AGAIN)
 		append(p, q);
