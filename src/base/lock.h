@@ -71,6 +71,7 @@ static inline void xtal_lock_give_way(struct xtal_lock *l)
 	sched_yield(); /* he may be waiting for this core */
 }
 
+/* The lock must outlive the call: it is looked at once more after its release. */
 static inline void xtal_unlock_fair(struct xtal_lock *l)
 {
 	xtal_unlock(l);

@@ -97,9 +97,12 @@ bool xtal_bias_trylock(struct xtal_bias *b, unsigned looks)
 	return true;
 }
 
-void xtal_bias_unlock_slowly(struct xtal_bias *b)
+void xtal_bias_unlock_slowly(struct xtal_bias *b, bool fair)
 {
 	b->locked = false;
 	call_back(b);
-	xtal_unlock_fair(&b->lock);
+	if (fair)
+		xtal_unlock_fair(&b->lock);
+	else
+		xtal_unlock(&b->lock);
 }

@@ -50,7 +50,7 @@ static inline uintptr_t xtal_bias_self(void)
 }
 
 void xtal_bias_lock_slowly(struct xtal_bias *b, bool adopt);
-void xtal_bias_unlock_slowly(struct xtal_bias *b);
+void xtal_bias_unlock_slowly(struct xtal_bias *b, bool fair);
 
 /* True: the owner is inside. False: nothing happened, take it slowly. */
 static inline bool xtal_bias_enter(struct xtal_bias *b)
@@ -87,7 +87,17 @@ static inline void xtal_bias_unlock(struct xtal_bias *b)
 	if (xtal_likely(!b->locked))
 		atomic_store_explicit(&b->busy, false, memory_order_release);
 	else
-		xtal_bias_unlock_slowly(b);
+		xtal_bias_unlock_slowly(b, false);
+}
+
+/* After xtal_bias_lock_own(), by whoever will be back at once: lets those who wait go first. The
+ * lock must outlive the call, also when one of them ends what it guards. */
+static inline void xtal_bias_unlock_own(struct xtal_bias *b)
+{
+	if (xtal_likely(!b->locked))
+		atomic_store_explicit(&b->busy, false, memory_order_release);
+	else
+		xtal_bias_unlock_slowly(b, true);
 }
 
 #endif

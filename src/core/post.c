@@ -86,7 +86,7 @@ static int post_locked(struct xtal_queue *q, const struct xtal_op *op)
 		err = -EAGAIN;
 	else if (!exec_now(q, op))
 		err = enqueue(q, op);
-	xtal_bias_unlock(&q->lock);
+	xtal_bias_unlock_own(&q->lock);
 	return err;
 }
 
