@@ -83,6 +83,18 @@ struct xtal_counters {
 	uint64_t contexts, queues, segments, links; /* alive now */
 };
 
+/** A device, or something that XTAL_DEVICES names and this host does not have. */
+struct xtal_device_info {
+	char name[64];      /* "xtal0"; "" for what is not there */
+	uint8_t eid[16];    /* its address, network order, IPv4 as ::ffff:a.b.c.d */
+	char address[64];   /* the same as text; link-local ones with %interface */
+	char interface[16]; /* "eth0" */
+	uint32_t loopback;  /* 1: reaches this host only */
+	uint32_t encrypted; /* 1: TLS with the key of XTAL_KEY_FILE to other hosts */
+	uint32_t usable;    /* 1: a context can be opened on it */
+	char reason[256];   /* why not, and what to do; "" when usable */
+};
+
 /** One setting of the engine, for display. */
 struct xtal_setting {
 	const char *name;        /* "XTAL_PATHS" */
@@ -187,7 +199,9 @@ XTAL_API int xtal_describe(const void *segment, struct xtal_descriptor *out);
 /**
  * xtal_path_query - the path from a queue to a segment, with reasons
  *
- * Contacts the owner when no operation did so yet, like the first operation would.
+ * Contacts the owner when no operation did so yet, like the first operation would. Each path is
+ * named usable only when bytes were moved or mapped over it; for the ring a word of the segment is
+ * read by a message now, which the owner's agent has one second to answer.
  *
  * @queue: a queue of this process
  * @remote: the segment; for CDMA va, len, tid, token and token_valid are used, eid is where
@@ -251,6 +265,38 @@ XTAL_API int xtal_queue_fd(const void *queue);
  * Contract: Xtal's own.
  */
 XTAL_API int xtal_counters_read(struct xtal_counters *out, size_t size);
+
+/**
+ * xtal_device_query - list the devices and whether they can be used
+ *
+ * The list is made at the first call of any API: the loopback device, then what XTAL_DEVICES
+ * names. Last come the words of XTAL_DEVICES that nothing on this host answers to. Reads the
+ * key file when a device needs it.
+ *
+ * @index: from 0 up
+ * @out: filled on success
+ *
+ * Returns: 0, or a negative errno value.
+ * Errors:
+ *   -ENOENT: index is past the last entry
+ *   -EINVAL: out is NULL
+ * Threads: any.
+ * Contract: Xtal's own.
+ */
+XTAL_API int xtal_device_query(unsigned index, struct xtal_device_info *out);
+
+/**
+ * xtal_token - a random token for a segment
+ *
+ * From the system's cryptographic generator. A token is what keeps other programs that may
+ * connect out of a segment: do not use a constant, and hand it on only to those who may write.
+ *
+ * Returns: a number that is never 0; 0 when the system has no random numbers
+ * (xtal_last_error tells).
+ * Threads: any.
+ * Contract: Xtal's own.
+ */
+XTAL_API uint32_t xtal_token(void);
 
 /**
  * xtal_setting_at - list the settings in force

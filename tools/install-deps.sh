@@ -16,6 +16,7 @@ ninja-build       | build | command -v ninja                     | build system
 pkg-config        | build | command -v pkg-config                | finds libraries
 python3           | build | command -v python3                   | export lists, manual pages, checks
 libinih-dev       | build | pkg-config --exists inih             | configuration files
+libssl-dev        | build | pkg-config --exists "libssl >= 3.0"    | TLS between hosts
 libjansson-dev    | build | pkg-config --exists jansson          | JSON output of the xtal command
 g++               | test  | command -v g++                       | headers must compile as C++
 clang             | test  | command -v clang                     | second compiler
@@ -35,6 +36,7 @@ libc6-dev-arm64-cross | test -e /usr/aarch64-linux-gnu/include/stdio.h | its C l
 libc6:arm64           | test -e /lib/ld-linux-aarch64.so.1 | C library under qemu
 qemu-user             | command -v qemu-aarch64 | runs aarch64 programs
 libinih-dev:arm64     | test -e /usr/lib/aarch64-linux-gnu/libinih.so | configuration files
+libssl-dev:arm64      | test -e /usr/lib/aarch64-linux-gnu/libssl.so | TLS between hosts
 libjansson-dev:arm64  | test -e /usr/lib/aarch64-linux-gnu/libjansson.so | JSON output
 libcmocka-dev:arm64   | test -e /usr/lib/aarch64-linux-gnu/libcmocka.so | unit test library
 '

@@ -56,10 +56,12 @@ const char *xtal_text_eid(struct xtal_eid eid, char *buf, size_t size)
 			      a & 255);
 		return buf;
 	}
-	put_big_endian(raw, eid.hi);
+	put_big_endian(raw, xtal_eid_scoped(eid, 0).hi);
 	put_big_endian(raw + 8, eid.lo);
 	inet_ntop(AF_INET6, raw, text, sizeof(text));
 	xtal_text_add(buf, size, &used, "%s", text);
+	if (xtal_eid_scope(eid))
+		xtal_text_add(buf, size, &used, "%%%u", xtal_eid_scope(eid));
 	return buf;
 }
 
@@ -112,8 +114,9 @@ int xtal_parse_eid(const char *text, struct xtal_eid *out)
 		return 0;
 	}
 	if (inet_pton(AF_INET6, text, raw) == 1) {
-		*out = (struct xtal_eid){ .hi = get_big_endian(raw),
-					  .lo = get_big_endian(raw + 8) };
+		struct xtal_eid eid = { .hi = get_big_endian(raw), .lo = get_big_endian(raw + 8) };
+
+		*out = xtal_eid_scoped(eid, 0);
 		return 0;
 	}
 	if (parse_number(&end, &number) || *end != '\0' || number > UINT32_MAX)

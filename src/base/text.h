@@ -13,10 +13,13 @@
 void xtal_text_add(char *buf, size_t size, size_t *used, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Dotted IPv4 for mapped addresses, else IPv6 text. buf needs 46 bytes. Returns buf. */
+/* Dotted IPv4 for mapped addresses, else IPv6 text, with "%number" for the scope of link-local
+ * ones. buf needs XTAL_EID_TEXT bytes. Returns buf. */
+#define XTAL_EID_TEXT 57
 const char *xtal_text_eid(struct xtal_eid eid, char *buf, size_t size);
 
-/* Parses dotted IPv4, IPv6 text, or a plain number (a 32-bit CDMA EID). Errors: -EINVAL. */
+/* Parses dotted IPv4, IPv6 text without a scope, or a plain number (a 32-bit CDMA EID).
+ * Errors: -EINVAL. */
 int xtal_parse_eid(const char *text, struct xtal_eid *out);
 
 /* Whole-string unsigned number with optional suffix k, m, g (powers of 1024). Errors:

@@ -30,7 +30,7 @@
 /* Reads CDMA_LOG_LEVEL and logs the version, once. Called before the first word is logged. */
 void cdma_log_start(void);
 
-/* What a negative errno value of the core means for an object that could not be made. */
+/* Why the core could not make an object: its own words, or what the negative errno value means. */
 const char *cdma_reason(int error);
 
 /* A list that the program holds, or that contexts still point into. */

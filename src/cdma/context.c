@@ -5,6 +5,7 @@
  */
 #include "cdma.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,7 @@ struct dma_context *dma_create_context(struct dma_device *dev)
 	const struct xtal_device *core;
 	struct cdma_context *c;
 	struct cdma_list *list;
+	struct xtal_context *opened;
 	bool busy;
 	int error;
 
@@ -104,10 +106,11 @@ struct dma_context *dma_create_context(struct dma_device *dev)
 		free(c);
 		return NULL;
 	}
-	error = xtal_context_open(core, &c->core);
+	error = xtal_context_open(core, &opened);
 	if (error) {
-		cdma_refuse("dma_create_context: no context on %s: %s", core->name,
-			    cdma_reason(error));
+		if (error != -ENOKEY) /* the core has said what to do about a missing key */
+			cdma_refuse("dma_create_context: no context on %s: %s", core->name,
+				    cdma_reason(error));
 		cdma_registry_lock();
 		list = unlink_context(c);
 		cdma_registry_unlock();
@@ -116,8 +119,12 @@ struct dma_context *dma_create_context(struct dma_device *dev)
 		return NULL;
 	}
 	c->pub.dma_dev = dev;
-	c->pub.tid = xtal_context_tid(c->core);
-	c->pub.async_fd = xtal_context_async_fd(c->core);
+	c->pub.tid = xtal_context_tid(opened);
+	c->pub.async_fd = xtal_context_async_fd(opened);
+	/* Others walk the registry meanwhile: whole from here on. */
+	cdma_registry_lock();
+	c->core = opened;
+	cdma_registry_unlock();
 	return &c->pub;
 }
 

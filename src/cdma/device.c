@@ -26,17 +26,27 @@ static const struct cdma_device_cap capabilities = {
 	.max_atomic_size = 16,
 	.trans_mode = TRANS_MODE_ROI | TRANS_MODE_ROL,
 	.ceq_cnt = 1,
-	.max_eid_cnt = 1,
+	.max_eid_cnt = CDMA_MAX_EU_NUM,
 	.page_size_cap = HARDWARE_PAGE,
 };
 
-static struct dev_eid eid_of(const struct xtal_device *core)
+/* The 32-bit EIDs of a device: its IPv4 address, then the numbers that the site gave it. */
+static unsigned eids_of(const struct xtal_device *core, struct dev_eid out[CDMA_MAX_EU_NUM])
 {
-	return (struct dev_eid){ .dw0 = xtal_eid_ipv4(core->eid) };
+	unsigned count = 0, index = 0;
+	uint32_t small;
+
+	if (xtal_eid_is_ipv4(core->eid))
+		out[count++] = (struct dev_eid){ .dw0 = xtal_eid_ipv4(core->eid) };
+	while (count < CDMA_MAX_EU_NUM && !xtal_device_site_eid(core, index++, &small))
+		out[count++] = (struct dev_eid){ .dw0 = small };
+	return count;
 }
 
-/* Fills one entry of a zeroed list. Errors: the core's for the descriptor. */
-static int fill_entry(struct dma_device *entry, const struct xtal_device *core)
+/* Fills one entry of a zeroed list, with the EID in use: the index-th. Errors: the core's for
+ * the descriptor. */
+static int fill_entry(struct dma_device *entry, const struct xtal_device *core,
+		      const struct dev_eid *eids, unsigned count, unsigned index)
 {
 	int fd = xtal_device_open_fd();
 
@@ -45,10 +55,11 @@ static int fill_entry(struct dma_device *entry, const struct xtal_device *core)
 	_Static_assert(sizeof(core->name) < sizeof(entry->name), "names are never cut");
 	memcpy(entry->name, core->name, sizeof(core->name));
 	entry->fd = fd;
-	entry->attr.eu_num = 1;
-	entry->attr.eid = eid_of(core);
-	entry->attr.eu.eid = entry->attr.eid;
-	entry->attr.eus[0] = entry->attr.eu;
+	entry->attr.eu_num = (__u8)count;
+	for (unsigned i = 0; i < count; i++)
+		entry->attr.eus[i] = (struct eu_info){ .eid_idx = i, .eid = eids[i] };
+	entry->attr.eu = entry->attr.eus[index];
+	entry->attr.eid = entry->attr.eu.eid;
 	entry->attr.dev_cap = capabilities;
 	return 0;
 }
@@ -84,16 +95,18 @@ struct dma_device *dma_get_device_list(uint32_t *num)
 	}
 	for (unsigned i = 0; i < count; i++) {
 		const struct xtal_device *core = xtal_device_at(i);
+		struct dev_eid eids[CDMA_MAX_EU_NUM];
+		unsigned eid_count = eids_of(core, eids);
 		int error;
 
-		if (!xtal_eid_is_ipv4(core->eid)) {
+		if (!eid_count) {
 			xtal_log(XTAL_LOG_DEBUG, CDMA_TAG,
 				 "dma_get_device_list: %s left out, its IPv6 address does not fit "
-				 "an EID of 32 bits",
+				 "an EID of 32 bits; a number in [eids] of the ini file would do",
 				 core->name);
 			continue;
 		}
-		error = fill_entry(&list->entries[list->count], core);
+		error = fill_entry(&list->entries[list->count], core, eids, eid_count, 0);
 		if (error) {
 			cdma_refuse("dma_get_device_list: %s left out: %s", core->name,
 				    cdma_reason(error));
@@ -118,18 +131,21 @@ struct dma_device *dma_get_device_by_eid(struct dev_eid *eid)
 	count = xtal_device_count();
 	for (unsigned i = 0; i < count; i++) {
 		const struct xtal_device *core = xtal_device_at(i);
-		struct dev_eid own = eid_of(core);
+		struct dev_eid eids[CDMA_MAX_EU_NUM];
+		unsigned eid_count = eids_of(core, eids), k = 0;
 		struct cdma_list *list;
 		int error;
 
-		if (!xtal_eid_is_ipv4(core->eid) || memcmp(&own, eid, sizeof(own)) != 0)
+		while (k < eid_count && memcmp(&eids[k], eid, sizeof(*eid)) != 0)
+			k++;
+		if (k == eid_count)
 			continue;
 		list = make_list(1);
 		if (!list) {
 			cdma_refuse("dma_get_device_by_eid: no memory for a device");
 			return NULL;
 		}
-		error = fill_entry(&list->entries[0], core);
+		error = fill_entry(&list->entries[0], core, eids, eid_count, k);
 		if (error) {
 			cdma_refuse("dma_get_device_by_eid: %s cannot be opened: %s", core->name,
 				    cdma_reason(error));
@@ -140,8 +156,10 @@ struct dma_device *dma_get_device_by_eid(struct dev_eid *eid)
 		publish(list);
 		return list->entries;
 	}
-	cdma_refuse("dma_get_device_by_eid: none of %u devices has the EID 0x%x 0x%x 0x%x 0x%x",
-		    count, eid->dw0, eid->dw1, eid->dw2, eid->dw3);
+	cdma_refuse("dma_get_device_by_eid: none of %u devices has the EID 0x%x 0x%x 0x%x 0x%x "
+		    "(%u.%u.%u.%u); 'xtal info' lists them",
+		    count, eid->dw0, eid->dw1, eid->dw2, eid->dw3, eid->dw0 >> 24,
+		    eid->dw0 >> 16 & 255, eid->dw0 >> 8 & 255, eid->dw0 & 255);
 	return NULL;
 }
 

@@ -3,6 +3,7 @@
 #include "cdma.h"
 
 #include <errno.h>
+#include <string.h>
 #include <strings.h>
 
 #include "base/export.h"
@@ -49,6 +50,10 @@ void cdma_log_start(void)
 
 const char *cdma_reason(int error)
 {
+	const char *words = xtal_explanation();
+
+	if (words)
+		return words;
 	switch (-error) {
 	case ENOMEM:
 		return "no memory is left";
@@ -69,5 +74,5 @@ const char *cdma_reason(int error)
 	case EACCES:
 		return "the system does not permit it";
 	}
-	return "the system refuses";
+	return strerror(-error);
 }

@@ -85,7 +85,7 @@ static inline struct xtal_eid remote_eid(const struct cdma_queue *q)
 
 	if (xtal_likely(dw0 == q->made_dw0)) /* 42 instructions less */
 		return q->made_eid;
-	return xtal_device_resolve_eid(xtal_eid_from_ipv4(dw0));
+	return xtal_device_resolve_eid(xtal_context_device(q->ctx->core), xtal_eid_from_ipv4(dw0));
 }
 
 static inline void set_remote(struct xtal_remote *out, const struct cdma_queue *q,

@@ -17,7 +17,10 @@ static struct xtal_eid target(const void *foreign)
 {
 	const struct dma_queue *queue = foreign;
 
-	return xtal_device_resolve_eid(xtal_eid_from_ipv4(queue->cfg.rmt_eid.dw0));
+	const struct cdma_queue *q = xtal_container_of(queue, struct cdma_queue, pub);
+
+	return xtal_device_resolve_eid(xtal_context_device(q->ctx->core),
+				       xtal_eid_from_ipv4(queue->cfg.rmt_eid.dw0));
 }
 
 /* Makes the core's queue and the names it goes by. 0, or -errno and nothing made. */
@@ -68,7 +71,8 @@ struct dma_queue *dma_alloc_queue(struct dma_context *ctx, struct queue_cfg *cfg
 	q->own_tid = xtal_context_tid(c->core);
 	q->own_eid = xtal_context_device(c->core)->eid;
 	q->made_dw0 = cfg->rmt_eid.dw0;
-	q->made_eid = xtal_device_resolve_eid(xtal_eid_from_ipv4(q->made_dw0));
+	q->made_eid = xtal_device_resolve_eid(xtal_context_device(c->core),
+					      xtal_eid_from_ipv4(q->made_dw0));
 	q->strict = xtal_config()->strict;
 	error = open_queue(q);
 	if (error)

@@ -32,6 +32,7 @@ struct cli_command {
 int cli_info(int argc, char **argv);
 int cli_demo(int argc, char **argv);
 int cli_perf(int argc, char **argv);
+int cli_key(int argc, char **argv);
 int cli_owner(int argc, char **argv);
 
 /* Remembers a sentence for this thread (see cli_reason) and returns -1. */

@@ -18,8 +18,9 @@
 static const char help[] =
 	"Usage: xtal info [--json]\n"
 	"\n"
-	"Shows the devices with their addresses, capabilities and limits; which paths to another\n"
-	"process's memory work here, and why or why not; and every setting with its origin.\n"
+	"Shows the devices with their addresses, and why one cannot be used; capabilities and\n"
+	"limits; which paths to another process's memory work here, and why or why not; and every\n"
+	"setting with its origin.\n"
 	"The paths are tried: a second process is started, and bytes go there and back.\n"
 	"\n"
 	"  --json   the same for programs\n"
@@ -40,11 +41,12 @@ const char *info_target_name(enum info_target target)
 	return "?";
 }
 
-const char *info_eid_text(struct dev_eid eid, char *buf, size_t size)
+const struct dma_device *info_cdma(const struct info *info, const char *name)
 {
-	snprintf(buf, size, "%u.%u.%u.%u", eid.dw0 >> 24, eid.dw0 >> 16 & 255, eid.dw0 >> 8 & 255,
-		 eid.dw0 & 255);
-	return buf;
+	for (uint32_t i = 0; i < info->count; i++)
+		if (strcmp(info->devices[i].name, name) == 0)
+			return &info->devices[i];
+	return NULL;
 }
 
 /* A path is tried by a process that is allowed nothing else. */

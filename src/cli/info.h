@@ -33,8 +33,8 @@ struct info {
 };
 
 const char *info_target_name(enum info_target target);
-/* Dotted address of a device; buf needs 16 bytes. */
-const char *info_eid_text(struct dev_eid eid, char *buf, size_t size);
+/* What CDMA knows of a device, or NULL: it has no EID of 32 bits. */
+const struct dma_device *info_cdma(const struct info *info, const char *name);
 
 void info_print_text(const struct info *info);
 int info_print_json(const struct info *info); /* 0, or -1 with cli_reason */

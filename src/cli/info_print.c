@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/cli.h"
 
@@ -31,15 +32,46 @@ static unsigned capabilities(const struct cdma_device_cap *cap, const char *name
 	return n;
 }
 
-static void print_device(const struct dma_device *dev)
+/* The EIDs of 32 bits that CDMA programs use: the address as a number, site numbers. */
+static void print_eids(const struct dma_device *dev)
+{
+	if (!dev)
+		printf("no CDMA EID (none in [eids])");
+	for (unsigned i = 0; dev && i < dev->attr.eu_num; i++)
+		printf(dev->attr.eus[i].eid.dw0 > 0xffffff ? "%s0x%08x" : "%s%u", i ? ", " : "EID ",
+		       dev->attr.eus[i].eid.dw0);
+}
+
+static void print_devices(const struct info *info)
+{
+	struct xtal_device_info d;
+	char said[sizeof(d.reason)] = "";
+
+	for (unsigned i = 0; xtal_device_query(i, &d) == 0; i++) {
+		if (!d.name[0]) {
+			printf("  %-8s ", "not here");
+			cli_print_wrapped(d.reason, 11);
+			continue;
+		}
+		printf("  %-8s %-16s on %s, ", d.name, d.address, d.interface);
+		print_eids(info_cdma(info, d.name));
+		printf(", %s\n", d.loopback    ? "this host only"
+				 : d.encrypted ? "TLS between hosts"
+					       : "NOT encrypted between hosts");
+		if (d.usable)
+			continue;
+		printf("  %-8s cannot be used: ", "");
+		cli_print_wrapped(strcmp(said, d.reason) != 0 ? d.reason : "the same", 27);
+		memcpy(said, d.reason, sizeof(said));
+	}
+}
+
+static void print_capabilities(const struct cdma_device_cap *cap)
 {
 	const char *name[16], *words[16];
 	uint64_t value[16];
-	char eid[16];
-	unsigned n = capabilities(&dev->attr.dev_cap, name, words, value);
+	unsigned n = capabilities(cap, name, words, value);
 
-	printf("  %-8s EID %s (0x%08x)\n", dev->name,
-	       info_eid_text(dev->attr.eid, eid, sizeof(eid)), dev->attr.eid.dw0);
 	for (unsigned i = 0; i < n; i++)
 		printf("    %12llu  %s\n", (unsigned long long)value[i], words[i]);
 }
@@ -71,8 +103,9 @@ void info_print_text(const struct info *info)
 	printf("Xtal %s: reads, writes and atomics on other processes' memory, in user space.\n",
 	       xtal_version());
 	printf("\nDevices\n");
-	for (uint32_t i = 0; i < info->count; i++)
-		print_device(&info->devices[i]);
+	print_devices(info);
+	printf("  Each has\n");
+	print_capabilities(&info->devices[0].attr.dev_cap);
 
 	printf("\nPaths, each tried just now by a process that may use no other\n");
 	for (unsigned i = 0; i < INFO_PATHS; i++)
@@ -91,22 +124,25 @@ void info_print_text(const struct info *info)
 	}
 }
 
-static json_t *json_device(const struct dma_device *dev)
+static json_t *json_device(const struct info *info, const struct xtal_device_info *d)
 {
+	const struct dma_device *dev = info_cdma(info, d->name);
 	const char *name[16], *words[16];
 	uint64_t value[16];
-	char eid[16];
-	unsigned n = capabilities(&dev->attr.dev_cap, name, words, value);
-	json_t *caps = json_object(), *eids = json_array();
+	json_t *caps = json_object(), *eids = json_array(), *device;
+	unsigned n = dev ? capabilities(&dev->attr.dev_cap, name, words, value) : 0;
 
 	for (unsigned i = 0; i < n; i++)
 		json_object_set_new(caps, name[i], json_integer((json_int_t)value[i]));
-	for (unsigned i = 0; i < dev->attr.eu_num; i++)
-		json_array_append_new(
-			eids, json_string(info_eid_text(dev->attr.eus[i].eid, eid, sizeof(eid))));
-	return json_pack("{s:s, s:s, s:I, s:o, s:o}", "name", dev->name, "eid",
-			 info_eid_text(dev->attr.eid, eid, sizeof(eid)), "eid_dw0",
-			 (json_int_t)dev->attr.eid.dw0, "eids", eids, "capabilities", caps);
+	for (unsigned i = 0; dev && i < dev->attr.eu_num; i++)
+		json_array_append_new(eids, json_integer(dev->attr.eus[i].eid.dw0));
+	device = json_pack("{s:s, s:s, s:s, s:o, s:b, s:b, s:b, s:s, s:o}", "name", d->name, "eid",
+			   d->address, "interface", d->interface, "cdma_eids", eids, "loopback",
+			   d->loopback, "encrypted", d->encrypted, "usable", d->usable, "reason",
+			   d->reason, "capabilities", caps);
+	if (device && dev)
+		json_object_set_new(device, "eid_dw0", json_integer(dev->attr.eid.dw0));
+	return device;
 }
 
 static json_t *json_trial(const struct cli_trial *trial, const char *what)
@@ -136,12 +172,14 @@ static json_t *json_path(const struct info_path *path)
 int info_print_json(const struct info *info)
 {
 	json_t *devices = json_array(), *paths = json_array(), *settings = json_array();
-	json_t *memory = json_array(), *root;
+	json_t *memory = json_array(), *missing = json_array(), *root;
+	struct xtal_device_info d;
 	struct xtal_setting s;
 	int rc;
 
-	for (uint32_t i = 0; i < info->count; i++)
-		json_array_append_new(devices, json_device(&info->devices[i]));
+	for (unsigned i = 0; xtal_device_query(i, &d) == 0; i++)
+		json_array_append_new(d.name[0] ? devices : missing,
+				      d.name[0] ? json_device(info, &d) : json_string(d.reason));
 	for (unsigned i = 0; i < INFO_PATHS; i++)
 		json_array_append_new(paths, json_path(&info->path[i]));
 	for (unsigned i = 0; i < INFO_TARGETS; i++)
@@ -151,8 +189,9 @@ int info_print_json(const struct info *info)
 		json_array_append_new(settings, json_pack("{s:s, s:s, s:s, s:s}", "name", s.name,
 							  "value", s.value, "origin", s.origin,
 							  "description", s.description));
-	root = json_pack("{s:o, s:o, s:o, s:s, s:o}", "devices", devices, "paths", paths,
-			 "settings", settings, "version", xtal_version(), "memory", memory);
+	root = json_pack("{s:o, s:o, s:o, s:s, s:o, s:o}", "devices", devices, "paths", paths,
+			 "settings", settings, "version", xtal_version(), "memory", memory,
+			 "missing_devices", missing);
 	if (!root)
 		return cli_fail("the report could not be put into JSON");
 	rc = json_dumpf(root, stdout, CLI_JSON_FLAGS);

@@ -66,11 +66,11 @@ int cli_region_make(struct cli_port *port, enum cli_memory memory, uint64_t len,
 		    struct cli_region *out)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	struct dma_seg_cfg cfg = { .token_value_valid = true };
+	struct dma_seg_cfg cfg = { .token_value = xtal_token(), .token_value_valid = true };
 	struct cli_region r = { .memory = memory, .len = (len + page - 1) / page * page };
 
-	if (getrandom(&cfg.token_value, sizeof(cfg.token_value), 0) < 0)
-		return cli_fail("getrandom: %s", strerror(errno));
+	if (!cfg.token_value)
+		return cli_fail("no token: %s", xtal_last_error());
 	r.base = get_memory(memory, r.len);
 	if (!r.base)
 		return -1;

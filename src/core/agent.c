@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent's thread: tasks, descriptors, message rings, ticks; see agent.h. */
+/* The agent's thread: tasks, descriptors, message rings, timers, ticks; see agent.h. */
 #include "core/agent.h"
 
 #include <errno.h>
@@ -29,7 +29,10 @@ static struct {
 	/* the rest belongs to the thread */
 	uint64_t next_id;
 	struct xtal_source *hash[HASH_SIZE];
-	struct xtal_list drains;
+	struct xtal_list drains, timers;
+	bool removed;        /* a drain was, meanwhile */
+	uint64_t next_timer; /* not after the earliest of them */
+	bool timer_gone;     /* the earliest was stopped */
 	struct xtal_lane lane;
 } agent = { .epoll = -1, .doorbell = -1 };
 
@@ -78,7 +81,10 @@ static bool run_drains(void)
 		struct xtal_drain *d = xtal_container_of(n, struct xtal_drain, node);
 
 		next = n->next;
+		agent.removed = false;
 		did |= d->drain(d);
+		if (agent.removed) /* maybe the next one: all again soon */
+			return true;
 	}
 	return did;
 }
@@ -92,12 +98,57 @@ static void drains_after_sleep(struct xtal_list *stop)
 	}
 }
 
+/* Runs those that are due, and finds out when the next one is. */
+static void run_timers(uint64_t now)
+{
+	struct xtal_list due, *n, *next;
+
+	if (now < agent.next_timer)
+		return;
+	xtal_list_init(&due);
+	agent.next_timer = UINT64_MAX;
+	for (n = agent.timers.next; n != &agent.timers; n = next) {
+		struct xtal_timer *t = xtal_container_of(n, struct xtal_timer, node);
+
+		next = n->next;
+		if (t->at <= now) {
+			xtal_list_remove(n);
+			xtal_list_append(&due, n);
+		} else if (t->at < agent.next_timer) {
+			agent.next_timer = t->at;
+		}
+	}
+	while (!xtal_list_empty(&due)) {
+		struct xtal_timer *t = xtal_container_of(due.next, struct xtal_timer, node);
+
+		xtal_list_remove(&t->node); /* others that are due may be freed or moved, too */
+		t->run(t);
+	}
+}
+
+/* When to wake: nobody wakes for a timer that was stopped. */
+static uint64_t next_timer(void)
+{
+	if (agent.timer_gone) {
+		agent.timer_gone = false;
+		agent.next_timer = UINT64_MAX;
+		for (struct xtal_list *n = agent.timers.next; n != &agent.timers; n = n->next) {
+			struct xtal_timer *t = xtal_container_of(n, struct xtal_timer, node);
+
+			if (t->at < agent.next_timer)
+				agent.next_timer = t->at;
+		}
+	}
+	return agent.next_timer;
+}
+
 /* False when a ring has frames: then nothing is armed. */
 static bool drains_before_sleep(void)
 {
-	for (struct xtal_list *n = agent.drains.next; n != &agent.drains; n = n->next) {
+	for (struct xtal_list *n = agent.drains.next, *next; n != &agent.drains; n = next) {
 		struct xtal_drain *d = xtal_container_of(n, struct xtal_drain, node);
 
+		next = n->next;
 		if (!d->before_sleep(d)) {
 			drains_after_sleep(n);
 			return false;
@@ -144,7 +195,7 @@ static void agent_run(void *arg)
 	(void)arg;
 	on_agent = true;
 	for (;;) {
-		uint64_t now, deadline = UINT64_MAX;
+		uint64_t now, deadline;
 		bool did;
 
 		run_tasks();
@@ -162,6 +213,7 @@ static void agent_run(void *arg)
 			if (xtal_queues_tick(now))
 				atomic_store(&agent.ticks, true);
 		}
+		run_timers(now);
 		if (did || now - active < spin) {
 			if (++rounds % 64 == 0)
 				run_sources(0);
@@ -171,7 +223,8 @@ static void agent_run(void *arg)
 		}
 		if (!drains_before_sleep())
 			continue;
-		if (atomic_load(&agent.ticks))
+		deadline = next_timer();
+		if (atomic_load(&agent.ticks) && deadline > now + TICK_NS)
 			deadline = now + TICK_NS;
 		run_sources(deadline);
 		xtal_count(&xtal_totals.agent_wakeups, 1);
@@ -198,6 +251,8 @@ int xtal_agent_start(void)
 	xtal_engine_track_fd(agent.epoll);
 	xtal_engine_track_fd(agent.doorbell);
 	xtal_list_init(&agent.drains);
+	xtal_list_init(&agent.timers);
+	agent.next_timer = UINT64_MAX;
 	xtal_lane_init(&agent.lane);
 	agent.tasks = NULL;
 	agent.tasks_end = &agent.tasks;
@@ -322,6 +377,29 @@ void xtal_agent_unwatch(struct xtal_source *src)
 	src->id = 0;
 }
 
+void xtal_agent_change(struct xtal_source *src, unsigned what)
+{
+	xtal_os_epoll_change(agent.epoll, src->fd, src->id, what);
+}
+
+void xtal_agent_set_timer(struct xtal_timer *t, uint64_t at, void (*run)(struct xtal_timer *timer))
+{
+	xtal_agent_stop_timer(t);
+	t->at = at;
+	t->run = run;
+	xtal_list_append(&agent.timers, &t->node);
+	if (at < agent.next_timer)
+		agent.next_timer = at;
+}
+
+void xtal_agent_stop_timer(struct xtal_timer *t)
+{
+	if (!t->node.next)
+		return;
+	agent.timer_gone |= t->at <= agent.next_timer;
+	xtal_list_remove(&t->node);
+}
+
 void xtal_agent_need_ticks(void)
 {
 	if (!atomic_exchange(&agent.ticks, true))
@@ -336,4 +414,5 @@ void xtal_agent_add_drain(struct xtal_drain *d)
 void xtal_agent_remove_drain(struct xtal_drain *d)
 {
 	xtal_list_remove(&d->node);
+	agent.removed = true;
 }

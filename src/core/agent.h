@@ -11,8 +11,8 @@
 
 #include "base/list.h"
 
-/* Something with an fd. ready runs on the agent when it is readable or hung up; it may
- * remove and free sources, its own too. */
+/* Something with an fd. ready runs on the agent when it is readable (or what it was changed to) or
+ * hung up; it may remove and free sources, its own too. */
 struct xtal_source {
 	int fd;
 	uint64_t id; /* 0: not added */
@@ -43,6 +43,21 @@ void xtal_agent_call(void (*fn)(void *arg), void *arg);
 /* On the agent only. Errors: -errno. */
 int xtal_agent_watch(struct xtal_source *src);
 void xtal_agent_unwatch(struct xtal_source *src);
+/* Any thread, while src is watched: watches for something else (XTAL_OS_READABLE ...). */
+void xtal_agent_change(struct xtal_source *src, unsigned what);
+
+/* Something to do at a time; costs nothing before. On the agent only; it may be set again, or
+ * freed, by run. */
+struct xtal_timer {
+	struct xtal_list node; /* linked while it is set */
+	uint64_t at;           /* ns */
+	void (*run)(struct xtal_timer *timer);
+};
+/* Sets it, or sets it anew. */
+void xtal_agent_set_timer(struct xtal_timer *timer, uint64_t at,
+			  void (*run)(struct xtal_timer *timer));
+/* All zero, or set before. */
+void xtal_agent_stop_timer(struct xtal_timer *timer);
 
 /* The agent shall look at the busy queues (deadlines, missed kicks) until none is left. */
 void xtal_agent_need_ticks(void);
@@ -61,7 +76,7 @@ struct xtal_drain {
 void xtal_agent_add_drain(struct xtal_drain *d);
 void xtal_agent_remove_drain(struct xtal_drain *d);
 
-/* The eventfd that peers signal when they left something in a ring for us. */
+/* The eventfd that wakes the agent; ours alone, no peer is given it. */
 int xtal_agent_doorbell(void);
 
 /* The lane under which the agent executes messages. */

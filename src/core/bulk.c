@@ -32,6 +32,10 @@ struct xtal_bulk {
 	_Atomic uint32_t status, helpers;
 };
 
+/* No status: the word of one of the segments has changed. Either pages were exchanged, and all is
+ * to be done again, or the segment is gone, which starting again finds out. */
+#define MOVED UINT32_MAX
+
 static struct xtal_lock bulks_lock;
 static struct xtal_list bulks = { &bulks, &bulks };
 
@@ -223,10 +227,8 @@ static void execute(struct xtal_bulk *b, struct executor *e, uint64_t offset, ui
 		if (!fresh || !local_fresh)
 			break;
 	}
-	if (!local_fresh)
-		status = XTAL_LOCAL_ACCESS;
-	else if (!fresh)
-		status = XTAL_REMOTE_ACCESS;
+	if (!local_fresh || !fresh)
+		status = MOVED;
 	else if (err == -ESRCH)
 		status = XTAL_UNREACHABLE;
 	else if (err == -EFAULT &&
@@ -244,6 +246,8 @@ static void finish(struct xtal_bulk *b, struct executor *e)
 	struct xtal_pending *p = b->pending;
 	struct xtal_queue *q = b->queue;
 	uint64_t last = (b->count - 1) * b->step;
+	struct xtal_bulk *again = NULL;
+	uint32_t status;
 
 	if (b->put && !atomic_load_explicit(&b->status, memory_order_relaxed)) {
 		atomic_thread_fence(memory_order_seq_cst);
@@ -252,11 +256,17 @@ static void finish(struct xtal_bulk *b, struct executor *e)
 	unseat(b, e);
 	/* Under the lock, so that the queue stays until we are out of it. */
 	xtal_bias_lock(&q->lock);
-	atomic_store_explicit(&p->status, atomic_load_explicit(&b->status, memory_order_relaxed),
-			      memory_order_relaxed);
-	atomic_store_explicit(&p->done, true, memory_order_release);
+	status = atomic_load_explicit(&b->status, memory_order_relaxed);
+	if (status == MOVED) {
+		again = xtal_pending_again(q, p);
+	} else {
+		atomic_store_explicit(&p->status, status, memory_order_relaxed);
+		atomic_store_explicit(&p->done, true, memory_order_release);
+	}
 	xtal_queue_progress(q);
 	xtal_bias_unlock(&q->lock);
+	if (again)
+		xtal_bulk_put(again);
 }
 
 /* Nobody polls: let the next pipeline of the mask join. */

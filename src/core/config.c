@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading the settings: environment first, then ini files, then defaults; see config.h. */
+/* The settings: environment first, then ini files (config_ini.c), then defaults; see config.h. */
 #include "core/config.h"
 
 #include <errno.h>
@@ -9,21 +9,20 @@
 #include "base/export.h"
 #include "base/lock.h"
 #include "base/text.h"
+#include "core/config_ini.h"
 #include "core/log.h"
 #include "os/env.h"
 #include "os/proc.h"
 #include "xtal.h"
 
-#define VALUE_SIZE      160
-#define MAX_SITE_EIDS   64
-#define MAX_SITE_NUMBER 0xffffffu /* 0.x.y.z is no host's address, so nothing is hidden */
-#define RING_MIN        (4u * 1024)
+#define VALUE_SIZE 512
+#define RING_MIN   (4u * 1024)
 
 enum kind {
 	KIND_FLAG,
 	KIND_SIZE,
 	KIND_PATHS,
-	KIND_PEERS,
+	KIND_WORD, /* one of two words; the first is the default, 0 */
 	KIND_TEXT
 };
 
@@ -31,9 +30,11 @@ struct setting {
 	const char *name; /* in the ini file: lower case without XTAL_ */
 	enum kind kind;
 	uint64_t fallback, min, max;
+	const char *words[2]; /* KIND_WORD */
 	const char *description;
 	char value[VALUE_SIZE];
 	char origin[VALUE_SIZE];
+	bool cut; /* longer than we can keep: not used */
 	uint64_t number;
 };
 
@@ -46,9 +47,13 @@ enum index {
 	FRAGMENT_BYTES,
 	SPIN_US,
 	RING_BYTES,
+	IDLE_MS,
 	REVOKE_MS,
 	ALLOW_CMA,
 	PEERS,
+	DEVICES,
+	SECURITY,
+	KEY_FILE,
 	LOG,
 	LOG_LEVEL,
 	CONFIG,
@@ -62,7 +67,7 @@ static struct setting settings[COUNT] = {
 		    .fallback = 0,
 		    .min = 0,
 		    .max = 0,
-		    .description = "paths that may be used: any of self,map,cma,ring" },
+		    .description = "paths that may be used: any of self,map,cma,ring,tcp" },
 	[STRICT] = { .name = "XTAL_STRICT",
 		     .kind = KIND_FLAG,
 		     .fallback = 0,
@@ -109,6 +114,13 @@ static struct setting settings[COUNT] = {
 			 .min = RING_MIN,
 			 .max = 16777216,
 			 .description = "capacity of each message ring, a power of two, 4k..16m" },
+	[IDLE_MS] = { .name = "XTAL_IDLE_MS",
+		      .kind = KIND_SIZE,
+		      .fallback = 300000,
+		      .min = 10,
+		      .max = 86400000,
+		      .description = "after how long without use a TCP connection is closed, ms, "
+				     "10..86400000" },
 	[REVOKE_MS] = { .name = "XTAL_REVOKE_MS",
 			.kind = KIND_SIZE,
 			.fallback = 50,
@@ -123,12 +135,35 @@ static struct setting settings[COUNT] = {
 			.description =
 				"1: where Yama restricts it, let our user's processes use cma on this one" },
 	[PEERS] = { .name = "XTAL_PEERS",
-		    .kind = KIND_PEERS,
+		    .kind = KIND_WORD,
 		    .fallback = 0,
 		    .min = 0,
 		    .max = 1,
+		    .words = { "same", "any" },
 		    .description =
 			    "whom to serve: same (our own user) or any (others over ring only)" },
+	[DEVICES] = { .name = "XTAL_DEVICES",
+		      .kind = KIND_TEXT,
+		      .fallback = 0,
+		      .min = 0,
+		      .max = 0,
+		      .description = "devices after the loopback one, in order: addresses and "
+				     "interfaces, or all, or none" },
+	[SECURITY] = { .name = "XTAL_SECURITY",
+		       .kind = KIND_WORD,
+		       .fallback = 0,
+		       .min = 0,
+		       .max = 1,
+		       .words = { "tls", "none" },
+		       .description =
+			       "between hosts: tls (with the key file) or none (trusted networks)" },
+	[KEY_FILE] = { .name = "XTAL_KEY_FILE",
+		       .kind = KIND_TEXT,
+		       .fallback = 0,
+		       .min = 0,
+		       .max = 0,
+		       .description =
+			       "the key that all hosts share; 'xtal key new FILE' makes one" },
 	[LOG] = { .name = "XTAL_LOG",
 		  .kind = KIND_TEXT,
 		  .fallback = 0,
@@ -156,23 +191,15 @@ static struct setting settings[COUNT] = {
 			    .description = "for tests: first value of the ring counters" },
 };
 
-struct site_eid {
-	uint32_t small;
-	struct xtal_eid eid;
-};
-
 static struct {
 	struct xtal_lock lock;
 	_Atomic bool ready;
 	struct xtal_config config;
-	struct site_eid sites[MAX_SITE_EIDS];
-	unsigned site_count;
 } state;
 
 uint64_t xtal_config_inline_bytes = 131072;
 
-/* Sets one by its environment name, unless something stronger did already. */
-static void set(const char *name, const char *value, const char *origin)
+void xtal_config_set(const char *name, const char *value, const char *origin)
 {
 	const char *nearest = "";
 	unsigned best = UINT32_MAX;
@@ -190,6 +217,7 @@ static void set(const char *name, const char *value, const char *origin)
 		if (!s->origin[0]) {
 			snprintf(s->value, sizeof(s->value), "%s", value);
 			snprintf(s->origin, sizeof(s->origin), "%s", origin);
+			s->cut = strlen(value) >= sizeof(s->value);
 		}
 		return;
 	}
@@ -202,68 +230,7 @@ static void from_env(const char *name, const char *value, void *arg)
 	(void)arg;
 	if (strncmp(name, "XTAL_TEST_", 10) == 0)
 		return; /* the tests' own */
-	set(name, value, "environment");
-}
-
-/* [eids] 2 = 127.0.0.1 */
-static void add_site(const char *key, const char *value, const char *path, int line)
-{
-	struct site_eid *s = &state.sites[state.site_count];
-	uint64_t small;
-
-	if (state.site_count == MAX_SITE_EIDS || xtal_parse_size(key, MAX_SITE_NUMBER, &small) ||
-	    xtal_parse_eid(value, &s->eid)) {
-		xtal_log(XTAL_LOG_WARNING, "xtal",
-			 "%s line %d: '%s = %s' is not 'small number = "
-			 "address' (at most %d lines)",
-			 path, line, key, value, MAX_SITE_EIDS);
-		return;
-	}
-	s->small = (uint32_t)small;
-	state.site_count++;
-}
-
-static void from_ini(const char *section, const char *key, const char *value, int line, void *arg)
-{
-	const char *path = arg;
-	char name[64];
-	size_t i;
-
-	if (strcmp(section, "eids") == 0) {
-		add_site(key, value, path, line);
-		return;
-	}
-	snprintf(name, sizeof(name), "XTAL_%s", key);
-	for (i = 5; name[i]; i++)
-		if (name[i] >= 'a' && name[i] <= 'z')
-			name[i] = (char)(name[i] - 'a' + 'A');
-	set(name, value, path);
-}
-
-static void read_file(const char *path, bool must)
-{
-	int err = xtal_os_read_ini(path, from_ini, (void *)(uintptr_t)path);
-
-	if (err > 0)
-		xtal_log(XTAL_LOG_WARNING, "xtal", "%s line %d cannot be understood", path, err);
-	else if (err && (must || err != -ENOENT))
-		xtal_log(XTAL_LOG_WARNING, "xtal", "%s cannot be read: %s", path, strerror(-err));
-}
-
-static void read_files(void)
-{
-	static char home_file[512];
-	const char *home = xtal_os_getenv("HOME");
-
-	if (settings[CONFIG].value[0]) {
-		read_file(settings[CONFIG].value, true);
-		return;
-	}
-	if (home) {
-		snprintf(home_file, sizeof(home_file), "%s/.config/xtal.ini", home);
-		read_file(home_file, false);
-	}
-	read_file("/etc/xtal.ini", false);
+	xtal_config_set(name, value, "environment");
 }
 
 static void bad_value(struct setting *s)
@@ -282,10 +249,10 @@ static uint32_t parse_paths(struct setting *s)
 	while ((word = strsep(&rest, ", "))) {
 		unsigned k;
 
-		for (k = XTAL_PATH_SELF; k <= XTAL_PATH_RING; k++)
+		for (k = XTAL_PATH_SELF; k <= XTAL_PATH_TCP; k++)
 			if (strcmp(word, xtal_path_name(k)) == 0)
 				break;
-		if (k <= XTAL_PATH_RING) {
+		if (k <= XTAL_PATH_TCP) {
 			mask |= 1u << k;
 		} else if (*word) {
 			bad_value(s);
@@ -302,6 +269,11 @@ static void resolve(struct setting *s)
 	int err = 0;
 
 	s->number = s->fallback;
+	if (s->cut) {
+		xtal_log(XTAL_LOG_WARNING, "xtal", "%s (%s) is longer than %d bytes and ignored",
+			 s->name, s->origin, VALUE_SIZE - 1);
+		s->origin[0] = s->value[0] = 0;
+	}
 	if (s->origin[0]) {
 		switch (s->kind) {
 		case KIND_FLAG:
@@ -311,9 +283,9 @@ static void resolve(struct setting *s)
 		case KIND_PATHS:
 			s->number = parse_paths(s);
 			break;
-		case KIND_PEERS:
-			s->number = strcmp(s->value, "any") == 0;
-			err = !s->number && strcmp(s->value, "same") != 0;
+		case KIND_WORD:
+			s->number = strcmp(s->value, s->words[1]) == 0;
+			err = !s->number && strcmp(s->value, s->words[0]) != 0;
 			break;
 		case KIND_TEXT:
 			break;
@@ -333,15 +305,16 @@ static void resolve(struct setting *s)
 		break;
 	case KIND_PATHS:
 		s->number = 1u << XTAL_PATH_SELF | 1u << XTAL_PATH_MAP | 1u << XTAL_PATH_CMA |
-			    1u << XTAL_PATH_RING;
-		snprintf(s->value, sizeof(s->value), "self,map,cma,ring");
+			    1u << XTAL_PATH_RING | 1u << XTAL_PATH_TCP;
+		snprintf(s->value, sizeof(s->value), "self,map,cma,ring,tcp");
 		break;
-	case KIND_PEERS:
-		snprintf(s->value, sizeof(s->value), "same");
+	case KIND_WORD:
+		snprintf(s->value, sizeof(s->value), "%s", s->words[0]);
 		break;
 	case KIND_TEXT:
 		snprintf(s->value, sizeof(s->value), "%s",
 			 s == &settings[LOG]         ? "syslog"
+			 : s == &settings[DEVICES]   ? "all"
 			 : s == &settings[LOG_LEVEL] ? "warning"
 						     : "");
 		break;
@@ -367,7 +340,7 @@ static void load(void)
 	/* The log first: it carries the words about all the others. */
 	xtal_log_start(xtal_os_getenv("XTAL_LOG"), XTAL_LOG_WARNING);
 	xtal_os_each_env("XTAL_", from_env, NULL);
-	read_files();
+	xtal_config_read_files(settings[CONFIG].value);
 	start_log();
 	for (unsigned i = 0; i < COUNT; i++)
 		resolve(&settings[i]);
@@ -378,9 +351,14 @@ static void load(void)
 	c->inline_bytes = settings[INLINE_BYTES].number;
 	c->fragment_bytes = settings[FRAGMENT_BYTES].number;
 	c->spin_us = (uint32_t)settings[SPIN_US].number;
+	c->paths_by_hand = strcmp(settings[PATHS].origin, "default") != 0;
+	c->idle_ms = (uint32_t)settings[IDLE_MS].number;
 	c->revoke_ms = (uint32_t)settings[REVOKE_MS].number;
 	c->allow_cma = settings[ALLOW_CMA].number;
 	c->any_uid = settings[PEERS].number;
+	c->devices = settings[DEVICES].value;
+	c->insecure = settings[SECURITY].number;
+	c->key_file = settings[KEY_FILE].value;
 	c->counter_start = settings[COUNTER_START].number;
 	for (c->ring_bytes = RING_MIN; c->ring_bytes < settings[RING_BYTES].number;)
 		c->ring_bytes *= 2;
@@ -400,21 +378,16 @@ const struct xtal_config *xtal_config(void)
 	return &state.config;
 }
 
+bool xtal_config_tcp(struct xtal_eid eid)
+{
+	const struct xtal_config *c = xtal_config();
+
+	return c->paths & 1u << XTAL_PATH_TCP && (!xtal_eid_is_loopback(eid) || c->paths_by_hand);
+}
+
 const char *xtal_config_foreign(const char *name)
 {
 	return xtal_os_getenv(name);
-}
-
-int xtal_config_site_eid(uint32_t small, struct xtal_eid *out)
-{
-	xtal_config();
-	for (unsigned i = 0; i < state.site_count; i++) {
-		if (state.sites[i].small == small) {
-			*out = state.sites[i].eid;
-			return 0;
-		}
-	}
-	return -ENOENT;
 }
 
 int xtal_setting_at(unsigned index, struct xtal_setting *out)

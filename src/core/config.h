@@ -14,6 +14,7 @@
 
 struct xtal_config {
 	uint32_t paths;          /* bit (1 << enum xtal_path_kind) set: allowed */
+	bool paths_by_hand;      /* somebody wrote down which */
 	bool strict;             /* XTAL_STRICT: refuse what the hardware refuses */
 	uint32_t pipelines;      /* 1..8 */
 	uint32_t timeout_ms;     /* without progress, default 8000 */
@@ -21,9 +22,13 @@ struct xtal_config {
 	uint64_t fragment_bytes; /* pieces that pipelines execute together */
 	uint32_t spin_us;        /* how long the agent looks for more after a message */
 	uint64_t ring_bytes;     /* capacity of each direction of a message ring */
+	uint32_t idle_ms;        /* after so long without use a TCP connection is closed */
 	uint32_t revoke_ms;      /* patience with a peer that is in the middle of a copy */
 	bool allow_cma;          /* XTAL_ALLOW_CMA: lift Yama's restriction on this process */
 	bool any_uid;            /* XTAL_PEERS=any: serve peers of other uids (over ring) */
+	const char *devices;     /* XTAL_DEVICES, as it was written; see device.c */
+	bool insecure;           /* XTAL_SECURITY=none: plain messages between hosts */
+	const char *key_file;    /* XTAL_KEY_FILE; "": none */
 	uint64_t counter_start;  /* XTAL_COUNTER_START: debug: first value of ring counters */
 };
 
@@ -37,11 +42,11 @@ static inline uint64_t xtal_config_inline(void)
 {
 	return xtal_config_inline_bytes;
 }
+/* True when peers may be reached, or come, over TCP at this address: XTAL_PATHS says so, and for a
+ * loopback address says it by hand. */
+bool xtal_config_tcp(struct xtal_eid eid);
 /* A front-end's own environment variable (CDMA_LOG_LEVEL), or NULL; ignored in setuid programs
  * like all others. The string stays the environment's. */
 XTAL_INTERNAL_API const char *xtal_config_foreign(const char *name);
-
-/* The address that the configuration gives a small site EID. Errors: -ENOENT. */
-int xtal_config_site_eid(uint32_t small, struct xtal_eid *out);
 
 #endif

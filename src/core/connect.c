@@ -27,11 +27,13 @@
  * session whose peer does not take them. */
 #define MAX_QUESTIONS 32u
 
-static void close_fds(int *fds, unsigned n)
+/* Messages that are taken in one go. */
+#define MAX_MESSAGES 64u
+
+static void close_fds(const int *fds, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		if (fds[i] >= 0)
-			xtal_os_close(fds[i]);
+		xtal_os_close(fds[i]);
 }
 
 /* Really moves 8 bytes in both directions. Fills the link's verdict on cma. */
@@ -76,13 +78,15 @@ static void try_cma(struct xtal_link *link, const struct xtal_control *c)
 			     : "");
 }
 
-void xtal_connect_run(struct xtal_task *task)
+/* The paths that begin with a look at this host. */
+#define ONE_HOST (1u << XTAL_PATH_MAP | 1u << XTAL_PATH_CMA | 1u << XTAL_PATH_RING)
+
+void xtal_connect_run(struct xtal_link *link)
 {
-	struct xtal_link *link = xtal_container_of(task, struct xtal_link, task);
 	struct xtal_control hello;
 	struct xtal_os_cred cred;
 	char name[64], eid[48];
-	int fd, err, doorbell = xtal_agent_doorbell();
+	int fd, err;
 
 	if (link->sock.fd >= 0)
 		return;
@@ -95,7 +99,15 @@ void xtal_connect_run(struct xtal_task *task)
 		return;
 	}
 	xtal_context_name(link->eid, (uint16_t)link->tid, name, sizeof(name));
-	err = xtal_os_connect(name, &fd);
+	err = xtal_config()->paths & ONE_HOST ? xtal_os_connect(name, &fd) : -ECONNREFUSED;
+	if (err == -ECONNREFUSED && xtal_config_tcp(link->eid)) {
+		snprintf(link->cma_text, sizeof(link->cma_text), "%s",
+			 xtal_config()->paths & ONE_HOST ? "nobody on this host holds the port"
+							 : "not in XTAL_PATHS here");
+		err = xtal_tcp_link_begin(link);
+		if (!err)
+			return;
+	}
 	if (err == -EAGAIN)
 		return; /* the owner's backlog is full; the tick tries again until the deadline */
 	if (err) {
@@ -123,11 +135,18 @@ void xtal_connect_run(struct xtal_task *task)
 		link->death.fd = -1;
 	xtal_control_init(&hello, XTAL_CONTROL_HELLO);
 	hello.flags = xtal_lane_full_fence() ? 0 : XTAL_CONTROL_FENCED;
-	hello.fds = 1;
 	hello.incarnation = link->tid >> 16;
 	hello.port = link->tid & 0xffff;
 	hello.pipeline = link->pipeline;
-	err = xtal_os_send(fd, &hello, sizeof(hello), &doorbell, 1);
+	err = xtal_os_send(fd, &hello, sizeof(hello), NULL, 0);
+	if (err == -EPIPE || err == -ECONNRESET) {
+		/* We were stopped meanwhile and the owner lost its patience, or it has died. The
+		 * tick tries again. */
+		xtal_engine_close_fd(link->sock.fd);
+		xtal_engine_close_fd(link->death.fd);
+		link->sock.fd = link->death.fd = -1;
+		return;
+	}
 	if (!err)
 		err = xtal_connect_watch(link);
 	if (err)
@@ -135,8 +154,8 @@ void xtal_connect_run(struct xtal_task *task)
 			       link->tid & 0xffff, eid, strerror(-err));
 }
 
-/* Under the link's lock. fds: slot table, link memory, doorbell. Takes the third on success. */
-static int take_welcome(struct xtal_link *link, const struct xtal_control *c, int *fds)
+/* Under the link's lock. fds: slot table, link memory. */
+static int take_welcome(struct xtal_link *link, const struct xtal_control *c, const int *fds)
 {
 	size_t ring = xtal_ring_layout_size(c->ring_bytes);
 	uint64_t size = 0;
@@ -153,8 +172,7 @@ static int take_welcome(struct xtal_link *link, const struct xtal_control *c, in
 	};
 	int err;
 
-	if (!ring || xtal_os_event_adopt(fds[2]) || !xtal_os_sealed_shrink(fds[0]) ||
-	    !xtal_os_sealed_shrink(fds[1]))
+	if (!ring || !xtal_os_sealed_shrink(fds[0]) || !xtal_os_sealed_shrink(fds[1]))
 		return -EPROTO;
 	err = xtal_os_object_size(fds[0], &size);
 	if (err || size < sizeof(struct xtal_slot_table))
@@ -181,9 +199,6 @@ static int take_welcome(struct xtal_link *link, const struct xtal_control *c, in
 	link->memory = memory;
 	link->memory_len = size;
 	link->board = memory;
-	link->doorbell = fds[2];
-	fds[2] = -1;
-	xtal_engine_track_fd(link->doorbell);
 	return 0;
 unmap_memory:
 	xtal_os_unmap(memory, size);
@@ -192,12 +207,13 @@ unmap_table:
 	return err;
 }
 
-static void welcome(struct xtal_link *link, const struct xtal_control *c, int *fds, unsigned nfds)
+static void welcome(struct xtal_link *link, const struct xtal_control *c, const int *fds,
+		    unsigned nfds)
 {
 	int err = -EPROTO;
 
 	xtal_lock(&link->lock);
-	if (nfds == 3 && atomic_load(&link->state) == XTAL_LINK_CONNECTING &&
+	if (nfds == 2 && atomic_load(&link->state) == XTAL_LINK_CONNECTING &&
 	    xtal_incarnation_bits(c->incarnation) == link->tid >> 16)
 		err = take_welcome(link, c, fds);
 	if (!err) {
@@ -351,18 +367,6 @@ static int take_grant(struct xtal_link *link, const struct xtal_resolve *r,
 	return 0;
 }
 
-/* Under the link's lock. */
-static void deny(struct xtal_link *link, uint64_t id, uint32_t status, bool retry, const char *text)
-{
-	struct xtal_denial *d =
-		&link->denials[link->next_denial++ % XTAL_ARRAY_SIZE(link->denials)];
-
-	d->id = id;
-	d->status = status;
-	d->retry = retry;
-	snprintf(d->text, sizeof(d->text), "%s", text);
-}
-
 /* A grant or a denial. */
 static int answer(struct xtal_link *link, const struct xtal_control *c, const int *fds,
 		  unsigned nfds)
@@ -384,7 +388,8 @@ static int answer(struct xtal_link *link, const struct xtal_control *c, const in
 		if (c->type == XTAL_CONTROL_GRANT)
 			err = take_grant(link, r, c, fds, nfds);
 		else
-			deny(link, r->id, c->status, c->flags & XTAL_CONTROL_RETRY, c->text);
+			xtal_link_deny(link, r->id, c->status, c->flags & XTAL_CONTROL_RETRY,
+				       c->text);
 		free(r);
 		xtal_link_wake(link, c->id, UINT32_MAX);
 	}
@@ -397,7 +402,8 @@ static void sock_ready(struct xtal_source *src)
 {
 	struct xtal_link *link = xtal_container_of(src, struct xtal_link, sock);
 
-	for (;;) {
+	/* The rest at the next look: no owner keeps the agent from the others. */
+	for (unsigned i = 0; i < MAX_MESSAGES; i++) {
 		struct xtal_control c;
 		int fds[XTAL_OS_MAX_FDS];
 		unsigned nfds = 0;
@@ -405,6 +411,8 @@ static void sock_ready(struct xtal_source *src)
 
 		if (n == -EAGAIN)
 			break;
+		if (xtal_os_nudged(n, nfds))
+			continue;
 		if (n <= 0) {
 			xtal_link_fail(link, XTAL_UNREACHABLE,
 				       "the owner of port %u closed its context or died",
@@ -493,7 +501,6 @@ void xtal_connect_stop(struct xtal_link *link)
 {
 	/* The socket stays open until the last reference is gone: once the owner has seen its end
 	 * it no longer looks at our announcements, and a long copy may still be under way. */
-	xtal_messages_close(link);
 	xtal_agent_unwatch(&link->sock);
 	xtal_agent_unwatch(&link->death);
 }
@@ -510,7 +517,6 @@ void xtal_connect_close(struct xtal_link *link)
 	}
 	xtal_engine_close_fd(link->sock.fd);
 	xtal_engine_close_fd(link->death.fd);
-	xtal_engine_close_fd(link->doorbell);
 	if (link->table)
 		xtal_os_unmap(link->table, sizeof(struct xtal_slot_table));
 	if (link->memory)

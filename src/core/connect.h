@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* How a link comes up and learns of grants: the initiator's half of the control protocol. */
+/* How a link of one host comes up and learns of grants: the initiator's half of the control
+ * protocol, and the first half of the ring carrier. */
 #ifndef XTAL_CORE_CONNECT_H
 #define XTAL_CORE_CONNECT_H
 
 #include "core/link.h"
 
 /* On the agent: opens the connection and says hello. */
-void xtal_connect_run(struct xtal_task *task);
+void xtal_connect_run(struct xtal_link *link);
 /* Sends the questions that were not sent yet. On the agent. Errors end the link. */
 void xtal_connect_ask(struct xtal_link *link);
 /* Closes descriptors and mappings; nobody uses the link any more. */

@@ -12,9 +12,11 @@
 #include "core/engine.h"
 #include "core/link.h"
 #include "core/log.h"
+#include "core/security.h"
 #include "core/server.h"
 #include "os/proc.h"
 #include "os/sock.h"
+#include "os/tcp.h"
 #include "os/thread.h"
 
 #define PORT_TRIES 200
@@ -24,6 +26,17 @@ const char *xtal_context_name(struct xtal_eid eid, uint16_t port, char *buf, siz
 	snprintf(buf, size, "xtal/%016llx%016llx/%u", (unsigned long long)eid.hi,
 		 (unsigned long long)eid.lo, port);
 	return buf;
+}
+
+/* Listens on the TCP port of the same number too, where peers may come over TCP. */
+static int take_tcp_port(struct xtal_context *ctx)
+{
+	struct xtal_os_tcp_address at = { .eid = ctx->dev->eid, .port = ctx->port };
+	int err = 0;
+
+	if (xtal_config_tcp(ctx->dev->eid))
+		err = xtal_os_tcp_listen(&at, &ctx->tcp.listener.fd);
+	return err == -EACCES ? -EADDRINUSE : err; /* below 1024 */
 }
 
 /* Draws ports until one is free. Errors: -EADDRINUSE, -errno. */
@@ -41,6 +54,13 @@ static int take_port(struct xtal_context *ctx)
 		ctx->port = (uint16_t)(draw % 0xfffe + 1);
 		xtal_context_name(ctx->dev->eid, ctx->port, name, sizeof(name));
 		err = xtal_os_listen(name, &ctx->listener.fd);
+		if (err)
+			continue;
+		err = take_tcp_port(ctx);
+		if (err) {
+			xtal_os_close(ctx->listener.fd);
+			ctx->listener.fd = -1;
+		}
 	}
 	return err;
 }
@@ -55,24 +75,35 @@ static void open_on_agent(void *arg)
 	struct open_call *c = arg;
 
 	c->err = xtal_server_open(c->ctx);
+	if (!c->err)
+		c->err = xtal_tcp_server_open(c->ctx);
 }
 
 static void close_on_agent(void *arg)
 {
+	xtal_tcp_server_close(arg);
 	xtal_server_close(arg);
 }
 
 int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 {
-	struct xtal_context *ctx = calloc(1, sizeof(*ctx));
-	struct open_call call = { .ctx = ctx };
+	struct xtal_context *ctx;
+	struct open_call call;
+	char why[512];
 	uint64_t probe;
-	int err;
+	int err = xtal_security_check(dev, why, sizeof(why));
 
+	if (err) {
+		xtal_refuse("xtal", "context on %s (%s): %s", dev->name, dev->interface, why);
+		return err;
+	}
+	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return -ENOMEM;
+	call = (struct open_call){ .ctx = ctx };
 	ctx->dev = dev;
 	ctx->listener.fd = ctx->spare_fd = ctx->async_fd = -1;
+	ctx->tcp.listener.fd = ctx->tcp.spare_fd = -1;
 	xtal_list_init(&ctx->sessions);
 	xtal_list_init(&ctx->links);
 	xtal_list_init(&ctx->queues);
@@ -92,6 +123,7 @@ int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 	if (err)
 		goto fini_registry;
 	xtal_engine_track_fd(ctx->listener.fd);
+	xtal_engine_track_fd(ctx->tcp.listener.fd);
 	err = xtal_engine_enter(ctx);
 	if (err)
 		goto close_listener;
@@ -105,17 +137,18 @@ int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 	*out = ctx;
 	return 0;
 leave:
+	xtal_agent_call(close_on_agent, ctx);
 	xtal_engine_hide(ctx);
 	xtal_engine_leave(ctx);
 close_listener:
 	xtal_engine_close_fd(ctx->listener.fd);
+	xtal_engine_close_fd(ctx->tcp.listener.fd);
 fini_registry:
 	xtal_registry_fini(&ctx->registry);
 close_async:
 	xtal_os_close(ctx->async_fd);
 free_ctx:
 	free(ctx);
-	xtal_refuse("xtal", "context on %s: %s", dev->name, strerror(-err));
 	return err;
 }
 
@@ -154,8 +187,8 @@ int xtal_context_close(struct xtal_context **ctxp)
 	queues = ctx->queue_count;
 	xtal_unlock(&ctx->queues_lock);
 	if (segments || queues) {
-		xtal_refuse("xtal", "context with port %u: %u queues and %u segments still exist",
-			    ctx->port, queues, segments);
+		xtal_explain("context with port %u: %u queues and %u segments still exist",
+			     ctx->port, queues, segments);
 		return -EBUSY;
 	}
 	*ctxp = NULL;

@@ -11,7 +11,9 @@
 
 struct xtal_context;
 
-/* Errors: -EMFILE, -ENOMEM, -EADDRINUSE (no port could be had), -EAGAIN (no thread). */
+/* Errors: -EMFILE, -ENOMEM, -EADDRINUSE (no port could be had), -EAGAIN (no thread), -ENOKEY
+ * (the device needs a key and there is none that may be used; xtal_last_error() has the words,
+ * which the front-end shall not replace). */
 XTAL_INTERNAL_API int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out);
 /* Errors: -EBUSY while queues or segments exist (they stay usable). NULLs *ctx on success. */
 XTAL_INTERNAL_API int xtal_context_close(struct xtal_context **ctx);

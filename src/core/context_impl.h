@@ -13,6 +13,14 @@
 #include "core/context.h"
 #include "core/registry.h"
 
+/* Where peers come over TCP (tcp_accept.c); the agent's. */
+struct xtal_tcp_server {
+	struct xtal_source listener; /* fd -1: none */
+	int spare_fd;                /* given up to turn a peer away when no other is left */
+	struct xtal_list greeting, sessions;
+	unsigned greeting_count;
+};
+
 /* Locks, in the order in which they may be taken:
  *   queues_lock, a queue's lock, links_lock, a link's lock, registry.lock, leaf locks.
  * sessions_lock is taken alone or on the agent. */
@@ -29,7 +37,10 @@ struct xtal_context {
 	struct xtal_source listener;
 	int spare_fd; /* given up to turn a peer away when no other is left; the agent's */
 	struct xtal_lock sessions_lock;
-	struct xtal_list sessions; /* peers that reach us */
+	struct xtal_list sessions; /* peers that reach us, the oldest first */
+	uint32_t silent;           /* of them, not yet welcomed; the agent's */
+
+	struct xtal_tcp_server tcp;
 
 	struct xtal_lock links_lock;
 	struct xtal_list links; /* peers that we reach */
@@ -47,12 +58,6 @@ struct xtal_context {
 
 	_Atomic uint64_t probe_word; /* written by peers that try out cma */
 };
-
-/* 0x1..0xf: the part of the incarnation that a 20-bit tid carries. */
-static inline uint32_t xtal_incarnation_bits(uint64_t incarnation)
-{
-	return (uint32_t)(incarnation % 15 + 1);
-}
 
 /* The abstract name under which (eid, port) is found. buf: 64 bytes. */
 const char *xtal_context_name(struct xtal_eid eid, uint16_t port, char *buf, size_t size);

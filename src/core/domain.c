@@ -56,8 +56,8 @@ uint32_t xtal_domain_mask(const struct xtal_domain *domain)
 int xtal_domain_set_mask(struct xtal_domain *domain, uint32_t mask)
 {
 	if (mask & ~xtal_domain_all()) {
-		xtal_refuse("xtal", "pipeline mask 0x%x: this process has the pipelines 0x%x", mask,
-			    xtal_domain_all());
+		xtal_explain("pipeline mask 0x%x: this process has the pipelines 0x%x", mask,
+			     xtal_domain_all());
 		return -EINVAL;
 	}
 	atomic_store_explicit(&domain->mask, mask, memory_order_relaxed);
@@ -77,7 +77,7 @@ int xtal_domain_choose(struct xtal_context *ctx, uint32_t mask, uint32_t *pipeli
 			return 0;
 		}
 	}
-	xtal_refuse("xtal", "pipeline mask 0x%x leaves none of the pipelines 0x%x", mask,
-		    xtal_domain_all());
+	xtal_explain("pipeline mask 0x%x leaves none of the pipelines 0x%x", mask,
+		     xtal_domain_all());
 	return -EINVAL;
 }

@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/agent.h"
+#include "core/config.h"
 #include "core/context_impl.h"
 #include "core/handle_impl.h"
 #include "core/lane.h"
@@ -14,6 +16,7 @@
 #include "core/pipeline.h"
 #include "core/queue_impl.h"
 #include "core/revoke.h"
+#include "os/env.h"
 #include "os/proc.h"
 #include "os/sock.h"
 #include "os/thread.h"
@@ -25,27 +28,35 @@ static struct {
 	struct xtal_lock lock; /* the list below */
 	struct xtal_list contexts;
 	uint32_t count; /* entered and not left */
-	bool atfork_done;
+	bool atfork_done, fences_chosen;
 	struct xtal_lock fds_lock;
 	bool *fds; /* by number: a child closes it */
 	unsigned fds_size;
 } engine = { .contexts = { &engine.contexts, &engine.contexts } };
 
+/* Everything that the child walks, or uses again, is whole at the fork. In the order of all locks:
+ * engine.lock is taken by those who hold a queues_lock. */
 static void before_fork(void)
 {
 	xtal_lock(&engine.life);
+	for (struct xtal_list *n = engine.contexts.next; n != &engine.contexts; n = n->next)
+		xtal_lock(&xtal_container_of(n, struct xtal_context, node)->queues_lock);
 	xtal_lock(&engine.lock);
 	xtal_lock(&engine.fds_lock);
 	xtal_object_fork_lock();
 	xtal_handles_fork_lock();
+	xtal_os_syslog_hold();
 }
 
 static void after_fork_parent(void)
 {
+	xtal_os_syslog_release();
 	xtal_handles_fork_unlock();
 	xtal_object_fork_unlock();
 	xtal_unlock(&engine.fds_lock);
 	xtal_unlock(&engine.lock);
+	for (struct xtal_list *n = engine.contexts.next; n != &engine.contexts; n = n->next)
+		xtal_unlock(&xtal_container_of(n, struct xtal_context, node)->queues_lock);
 	xtal_unlock(&engine.life);
 }
 
@@ -61,6 +72,7 @@ static void after_fork_child(void)
 
 		ctx->foreign = true;
 		xtal_queues_fork_child(ctx);
+		xtal_unlock(&ctx->queues_lock);
 	}
 	for (unsigned i = 0; i < engine.fds_size; i++)
 		if (engine.fds[i])
@@ -69,6 +81,8 @@ static void after_fork_child(void)
 	engine.fds_size = 0;
 	xtal_list_init(&engine.contexts);
 	engine.count = 0;
+	engine.fences_chosen = false;
+	memset(&xtal_totals, 0, sizeof(xtal_totals));
 	xtal_lanes_fork_child();
 	xtal_agent_fork_child();
 	xtal_pipelines_fork_child();
@@ -81,11 +95,17 @@ static int setup_fork(void)
 {
 	int err = 0;
 
+	/* Read now, so that no fork meets a thread that is reading them. */
+	xtal_config();
+	xtal_device_count();
 	if (!engine.atfork_done) {
 		err = xtal_os_atfork(before_fork, after_fork_parent, after_fork_child);
 		engine.atfork_done = !err;
-		xtal_revoke_setup();
 	}
+	/* Also in a child: whether it inherits the registration is the kernel's business. */
+	if (!engine.fences_chosen)
+		xtal_revoke_setup();
+	engine.fences_chosen = true;
 	return err;
 }
 
@@ -162,12 +182,27 @@ struct xtal_context *xtal_engine_find(struct xtal_eid eid, uint16_t port)
 	return found;
 }
 
-void xtal_engine_each(void (*each)(struct xtal_context *ctx, void *arg), void *arg)
+void xtal_engine_hold(void)
 {
 	xtal_lock(&engine.life);
+}
+
+void xtal_engine_release(void)
+{
+	xtal_unlock(&engine.life);
+}
+
+void xtal_engine_each_held(void (*each)(struct xtal_context *ctx, void *arg), void *arg)
+{
 	for (struct xtal_list *n = engine.contexts.next; n != &engine.contexts; n = n->next)
 		each(xtal_container_of(n, struct xtal_context, node), arg);
-	xtal_unlock(&engine.life);
+}
+
+void xtal_engine_each(void (*each)(struct xtal_context *ctx, void *arg), void *arg)
+{
+	xtal_engine_hold();
+	xtal_engine_each_held(each, arg);
+	xtal_engine_release();
 }
 
 void xtal_engine_track_fd(int fd)

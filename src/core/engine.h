@@ -30,6 +30,10 @@ struct xtal_context *xtal_engine_find(struct xtal_eid eid, uint16_t port);
 
 /* Calls each for every context, under a lock that posting never takes. */
 void xtal_engine_each(void (*each)(struct xtal_context *ctx, void *arg), void *arg);
+/* The same in several walks, between which no context comes or goes and nobody forks. */
+void xtal_engine_hold(void);
+void xtal_engine_each_held(void (*each)(struct xtal_context *ctx, void *arg), void *arg);
+void xtal_engine_release(void);
 
 /* Descriptors that a forked child must close, so that peers see our death. */
 void xtal_engine_track_fd(int fd);

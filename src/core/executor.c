@@ -4,34 +4,65 @@
  * resolved anew, the segment is announced in the agent's lane meanwhile, and the program's
  * memory is touched through the kernel, since it may have been unmapped.
  */
+#include "core/executor.h"
+
+#include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "base/copy.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
 #include "core/lane.h"
-#include "core/server.h"
+#include "os/proc.h"
 #include "os/vm.h"
 #include "path/path.h"
 
-static uint32_t enter(struct xtal_session *s, const struct xtal_access *access,
-		      _Atomic uint64_t *word)
-{
-	struct xtal_found found;
-	int status = xtal_registry_enter(&s->ctx->registry, s->ctx->number, access, word, &found);
-
-	if (status)
-		xtal_count(&xtal_totals.denied, 1);
-	return (uint32_t)status;
-}
-
-static void leave(void)
+void xtal_execute_leave(void)
 {
 	struct xtal_lane *lane = xtal_agent_lane();
 
 	/* Release: the memory was touched before. Partner: xtal_lanes_busy(). */
 	atomic_store_explicit(&lane->local, 0, memory_order_release);
 	atomic_store_explicit(&lane->notify, 0, memory_order_release);
+}
+
+/*
+ * Enters the segment of the data and, if there is one, that of the notify word; a status. While
+ * pages are being exchanged a system call into them might get EFAULT, so we wait; in neither
+ * segment, since the exchange waits for us to leave.
+ */
+static uint32_t enter(struct xtal_context *ctx, const struct xtal_access *data,
+		      const struct xtal_access *word, struct xtal_found *found)
+{
+	struct xtal_registry *r = &ctx->registry;
+	struct xtal_lane *lane = xtal_agent_lane();
+	struct xtal_found word_found;
+	int status;
+
+	for (;;) {
+		status = 0;
+		if (data->len)
+			status = xtal_registry_enter(r, ctx->number, data, &lane->local, found);
+		if (!status && word)
+			status = xtal_registry_enter(r, ctx->number, word, &lane->notify,
+						     &word_found);
+		if (status != -EAGAIN)
+			break;
+		xtal_execute_leave();
+		xtal_os_sleep_ns(50000);
+	}
+	if (status) {
+		xtal_execute_leave();
+		xtal_count(&xtal_totals.denied, 1);
+	}
+	return (uint32_t)status;
+}
+
+uint32_t xtal_execute_enter_range(struct xtal_context *ctx, const struct xtal_access *access,
+				  struct xtal_found *found)
+{
+	return enter(ctx, access, NULL, found);
 }
 
 static struct xtal_access whole(const struct xtal_responder_effect *e, uint32_t rights)
@@ -43,8 +74,21 @@ static struct xtal_access whole(const struct xtal_responder_effect *e, uint32_t 
 				     .rights = rights };
 }
 
-/* Body, barrier, last word: the order in which programs may see it. */
-static int put(uint64_t addr, const uint8_t *src, uint64_t len)
+uint32_t xtal_execute_enter(struct xtal_context *ctx, const struct xtal_responder_effect *e)
+{
+	bool read = e->kind == XTAL_RESPONDER_READ;
+	struct xtal_access data = whole(e, read ? XTAL_RIGHT_READ : XTAL_RIGHT_WRITE);
+	struct xtal_access word = { .addr = e->notify.addr,
+				    .len = 8,
+				    .token = e->notify.token,
+				    .token_valid = e->notify_token_valid,
+				    .rights = XTAL_RIGHT_WRITE };
+	struct xtal_found found;
+
+	return enter(ctx, &data, e->notify_valid ? &word : NULL, &found);
+}
+
+int xtal_execute_put(uint64_t addr, const uint8_t *src, uint64_t len)
 {
 	uint8_t *dst = (uint8_t *)(uintptr_t)addr;
 	size_t tail = xtal_copy_tail_len(dst, len);
@@ -54,46 +98,44 @@ static int put(uint64_t addr, const uint8_t *src, uint64_t len)
 	return err ? err : xtal_os_guarded_copy(dst + len - tail, src + len - tail, tail);
 }
 
-static uint32_t do_write(struct xtal_session *s, const struct xtal_responder_effect *e,
-			 const uint8_t *payload)
+int xtal_execute_notify(const struct xtal_responder_effect *e)
 {
-	struct xtal_lane *lane = xtal_agent_lane();
-	struct xtal_access access = whole(e, XTAL_RIGHT_WRITE);
-	uint32_t status = XTAL_OK;
-	int err = 0;
-
-	if (e->total)
-		status = enter(s, &access, &lane->local);
-	if (!status && e->notify_valid) {
-		struct xtal_access word = { .addr = e->notify.addr,
-					    .len = 8,
-					    .token = e->notify.token,
-					    .token_valid = e->notify_token_valid,
-					    .rights = XTAL_RIGHT_WRITE };
-
-		status = enter(s, &word, &lane->notify);
-	}
-	if (!status && e->len)
-		err = put(e->addr + e->offset, payload, e->len);
-	if (!status && !err && e->last && e->notify_valid) {
-		atomic_thread_fence(memory_order_seq_cst);
-		err = put(e->notify.addr, (const uint8_t *)&e->notify.data, 8);
-	}
-	leave();
-	return status ? status : err ? XTAL_REMOTE_ACCESS : XTAL_OK;
+	if (!e->last || !e->notify_valid)
+		return 0;
+	atomic_thread_fence(memory_order_seq_cst);
+	return xtal_execute_put(e->notify.addr, (const uint8_t *)&e->notify.data, 8);
 }
 
-static uint32_t do_atomic(struct xtal_session *s, const struct xtal_responder_effect *e,
-			  uint64_t old[2])
+uint32_t xtal_execute_write(struct xtal_context *ctx, const struct xtal_responder_effect *e,
+			    const uint8_t *payload)
 {
-	struct xtal_lane *lane = xtal_agent_lane();
+	uint32_t status = xtal_execute_enter(ctx, e);
+	int err = 0;
+
+	xtal_count(&xtal_totals.served, 1);
+	xtal_count(&xtal_totals.served_bytes, e->len);
+	if (status)
+		return status;
+	if (e->len)
+		err = xtal_execute_put(e->addr + e->offset, payload, e->len);
+	if (!err)
+		err = xtal_execute_notify(e);
+	xtal_execute_leave();
+	return err ? XTAL_REMOTE_ACCESS : XTAL_OK;
+}
+
+uint32_t xtal_execute_atomic(struct xtal_context *ctx, const struct xtal_responder_effect *e,
+			     uint64_t old[2])
+{
 	struct xtal_access access = whole(e, XTAL_RIGHT_ATOMIC);
 	struct xtal_atomic a = { .size = e->operand_size,
 				 .operand = { e->operand[0], e->operand[1] },
 				 .compare = { e->compare[0], e->compare[1] } };
+	struct xtal_found found;
 	uint64_t addr = e->addr;
 	uint32_t status;
 
+	xtal_count(&xtal_totals.served, 1);
 	if (e->atomic == XTAL_MSG_CAS)
 		a.op = XTAL_ATOMIC_CAS;
 	else if (e->atomic == XTAL_MSG_FAA)
@@ -103,7 +145,7 @@ static uint32_t do_atomic(struct xtal_session *s, const struct xtal_responder_ef
 	if ((a.size != 4 && a.size != 8 && (a.size != 16 || a.op != XTAL_ATOMIC_CAS)) ||
 	    addr % a.size)
 		return XTAL_REMOTE_UNSUPPORTED;
-	status = enter(s, &access, &lane->local);
+	status = enter(ctx, &access, NULL, &found);
 	if (status)
 		return status;
 	/* The page is looked at first: a pointer gone bad is an error, not a signal. */
@@ -114,31 +156,22 @@ static uint32_t do_atomic(struct xtal_session *s, const struct xtal_responder_ef
 		old[0] = a.old[0];
 		old[1] = a.old[1];
 	}
-	leave();
+	xtal_execute_leave();
 	return status;
 }
 
-uint32_t xtal_server_execute(struct xtal_session *s, const struct xtal_responder_effect *e,
-			     const uint8_t *payload, uint64_t old[2])
+uint32_t xtal_execute_read(struct xtal_context *ctx, const struct xtal_responder_effect *e,
+			   uint8_t *out)
 {
-	xtal_count(&xtal_totals.served, 1);
-	if (e->kind == XTAL_RESPONDER_ATOMIC)
-		return do_atomic(s, e, old);
-	xtal_count(&xtal_totals.served_bytes, e->len);
-	return do_write(s, e, payload);
-}
-
-uint32_t xtal_server_read(struct xtal_session *s, const struct xtal_responder_effect *e,
-			  uint8_t *out)
-{
-	struct xtal_access access = whole(e, XTAL_RIGHT_READ);
-	uint32_t status = e->total ? enter(s, &access, &xtal_agent_lane()->local) : XTAL_OK;
+	uint32_t status = xtal_execute_enter(ctx, e);
 
 	xtal_count(&xtal_totals.served, 1);
 	xtal_count(&xtal_totals.served_bytes, e->len);
-	if (!status && e->len &&
+	if (status)
+		return status;
+	if (e->len &&
 	    xtal_os_guarded_copy(out, (const void *)(uintptr_t)(e->addr + e->offset), e->len))
 		status = XTAL_REMOTE_ACCESS;
-	leave();
+	xtal_execute_leave();
 	return status;
 }

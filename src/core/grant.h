@@ -11,6 +11,8 @@
 #include "path/path.h"
 
 struct xtal_link;
+struct xtal_queue;
+struct xtal_remote;
 
 /* A mapping of (a part of) a peer's object. */
 struct xtal_window {
@@ -52,5 +54,27 @@ struct xtal_denial {
 	bool retry;
 	char text[160];
 };
+
+/*
+ * A grant for the access, with a reference. *ask: 0, or what an earlier call left there for
+ * the same operation. Returns 0; -EINPROGRESS: asked, the queue is now in the link's list of
+ * waiters and is kicked later (waiter NULL: ask again yourself); or a positive status (text
+ * tells why). Under the waiter's lock.
+ */
+int xtal_link_resolve(struct xtal_link *link, const struct xtal_remote *remote, uint64_t len,
+		      uint32_t rights, struct xtal_queue *waiter, uint64_t *ask,
+		      struct xtal_grant **out, char *text, size_t text_size);
+void xtal_grant_put(struct xtal_grant *grant);
+/* Puts a new grant into the link's set (which holds a reference to it). Errors: -ENOMEM. Under
+ * the link's lock. */
+int xtal_link_keep(struct xtal_link *link, struct xtal_grant *grant);
+/* The slot's word changed: the grant is not handed out again. */
+void xtal_link_forget(struct xtal_grant *grant);
+
+/* Keeps the refusal for those who asked. Under the link's lock. */
+void xtal_link_deny(struct xtal_link *link, uint64_t id, uint32_t status, bool retry,
+		    const char *text);
+/* At the link's last reference: frees its grants and questions. */
+void xtal_grants_free(struct xtal_link *link);
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "core/agent.h"
+#include "core/carrier.h"
 #include "core/grant.h"
 #include "core/lane.h"
 #include "core/op.h"
@@ -53,11 +54,12 @@ struct xtal_link {
 	uint64_t seats[XTAL_BOARD_WORDS / 64]; /* taken activity words */
 	uint32_t seats_used;
 
+	const struct xtal_carrier *carrier;
 	uint64_t connect_deadline;
-	struct xtal_task task; /* connect, send questions */
-	struct xtal_source sock, death;
-	int doorbell; /* the target's agent */
-	int pid;      /* the target's, as we see it; 0: unknown */
+	struct xtal_task task;          /* connect, send questions */
+	struct xtal_timer connecting;   /* again, or no longer */
+	struct xtal_source sock, death; /* sock: control messages, and doorbells both ways */
+	int pid;                        /* the target's, as we see it; 0: unknown */
 	bool cma, peer_ring, stopped, draining;
 	const char *broken; /* the agent is to end the link for this reason */
 	uint32_t broken_status;
@@ -67,6 +69,7 @@ struct xtal_link {
 	size_t memory_len;
 	struct xtal_board *board;
 
+	struct xtal_tcp_link *tcp; /* what the tcp carrier has; NULL: another carries it */
 	struct xtal_ring_end ring;
 	struct xtal_requester requester;
 	struct xtal_requester_slot slots[XTAL_LINK_WINDOW];
@@ -75,7 +78,7 @@ struct xtal_link {
 	_Atomic uint64_t polled_at; /* ns: when a program's thread last drained it itself */
 	uint64_t consumed;          /* where the owner was in the ring when we looked */
 	uint64_t patience; /* ns: when a claimed frame of an overdue operation is given up */
-	bool armed;        /* the owner signals our doorbell */
+	bool armed;        /* the owner wakes our agent */
 	bool crowded;      /* some waiters wait for room in the window */
 	bool ping;         /* ask which frames the owner has seen */
 };
@@ -87,23 +90,6 @@ struct xtal_link *xtal_link_get(struct xtal_context *ctx, struct xtal_eid eid, u
 void xtal_link_put(struct xtal_link *link);
 /* Has the agent look at the link: connect, ask, or tidy up. */
 void xtal_link_post(struct xtal_link *link);
-
-/*
- * A grant for the access, with a reference. *ask: 0, or what an earlier call left there for
- * the same operation. Returns 0; -EINPROGRESS: asked, the queue is now in the link's list of
- * waiters and is kicked later (waiter NULL: ask again yourself); or a positive status (text
- * tells why). Under the waiter's lock.
- */
-struct xtal_queue;
-int xtal_link_resolve(struct xtal_link *link, const struct xtal_remote *remote, uint64_t len,
-		      uint32_t rights, struct xtal_queue *waiter, uint64_t *ask,
-		      struct xtal_grant **out, char *text, size_t text_size);
-void xtal_grant_put(struct xtal_grant *grant);
-/* Puts a new grant into the link's set (which holds a reference to it). Errors: -ENOMEM. Under
- * the link's lock. */
-int xtal_link_keep(struct xtal_link *link, struct xtal_grant *grant);
-/* The slot's word changed: the grant is not handed out again. */
-void xtal_link_forget(struct xtal_grant *grant);
 
 /* An activity word for one executor, or NULL when all are taken. brief: for a fragment. */
 struct xtal_activity *xtal_link_seat(struct xtal_link *link, bool brief);
@@ -130,7 +116,5 @@ void xtal_link_unwait(struct xtal_link *link, struct xtal_queue *queue);
 
 /* Ends all links of ctx (self NULL), or those that lead to the context self. */
 void xtal_links_close(struct xtal_context *ctx, const struct xtal_context *self);
-/* On the agent, now and then: overdue connects and questions. */
-void xtal_links_tick(struct xtal_context *ctx, uint64_t now);
 
 #endif

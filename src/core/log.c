@@ -23,7 +23,8 @@ static struct {
 	_Atomic int level;
 } tags[MAX_TAGS];
 static _Atomic unsigned tag_count;
-static _Thread_local char last_error[LINE_SIZE];
+static _Thread_local char last_error[LINE_SIZE], explanation[LINE_SIZE];
+static _Thread_local bool explained;
 
 static const char *const words[] = { "fatal", "error", "warning", "info", "debug" };
 
@@ -119,6 +120,24 @@ void xtal_refuse_at(enum xtal_log_level level, const char *tag, const char *form
 	va_start(args, format);
 	refuse(level, tag, format, args);
 	va_end(args);
+}
+
+void xtal_explain(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(explanation, sizeof(explanation), format, args);
+	va_end(args);
+	explained = true;
+}
+
+const char *xtal_explanation(void)
+{
+	bool there = explained;
+
+	explained = false;
+	return there ? explanation : NULL;
 }
 
 const char *xtal_last_error(void)

@@ -28,6 +28,14 @@ XTAL_INTERNAL_API void xtal_refuse_at(enum xtal_log_level level, const char *tag
 				      const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/*
+ * Why a call of the core is about to fail, in words, for the front-end to refuse with: neither
+ * logged nor counted here, since the front-end does both, once. Kept for the calling thread.
+ */
+XTAL_INTERNAL_API void xtal_explain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Takes the words away: NULL when there are none. Valid until the thread's next xtal_explain(). */
+XTAL_INTERNAL_API const char *xtal_explanation(void);
+
 /* For the settings: where the log goes (NULL: as before), and the level of tags that have none
  * of their own. */
 void xtal_log_start(const char *where, enum xtal_log_level level);

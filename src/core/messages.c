@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The initiator's half of the ring path: drives the requester over the link's rings. Local
- * memory is entered through the registry and copied by the kernel, since the program may
- * have unmapped it meanwhile.
+ * The initiator's half of the message paths, whatever the carrier: hands operations to the
+ * requester, lets the carrier send and receive, and ends them. Local memory is entered through
+ * the registry and copied by the kernel, since the program may have unmapped it meanwhile.
  */
 #include "core/messages.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "core/config.h"
 #include "core/context_impl.h"
-#include "core/engine.h"
 #include "core/link.h"
-#include "core/log.h"
 #include "core/pipeline.h"
 #include "core/queue_impl.h"
 #include "os/proc.h"
@@ -24,13 +21,8 @@
 /* How long after a program's own poll the agent leaves the answers to it. */
 #define POLLER_NS 1000000u
 
-/* How long a frame that the owner has begun may take once its operation is overdue. */
-#define PATIENCE_NS 100000000u
-
-/* Under the link's lock: copies between the operation's local memory and the ring. Returns a
- * status. */
-static uint32_t local_copy(struct xtal_link *link, struct xtal_pending *p, uint64_t offset,
-			   void *ring, uint64_t len, bool to_local)
+uint32_t xtal_messages_copy(struct xtal_link *link, struct xtal_pending *p, uint64_t offset,
+			    void *ring, uint64_t len, bool to_local)
 {
 	uint64_t addr = p->op.local + offset;
 	void *local = (void *)(uintptr_t)addr;
@@ -39,7 +31,7 @@ static uint32_t local_copy(struct xtal_link *link, struct xtal_pending *p, uint6
 	if (!len)
 		return XTAL_OK;
 	if (p->op.flags & XTAL_OP_OWN_PAYLOAD) {
-		memcpy(ring, local, len);
+		memcpy(to_local ? local : ring, to_local ? ring : local, len);
 		return XTAL_OK;
 	}
 	if (xtal_registry_enter_local(&link->ctx->registry, link->ctx->number, addr, len,
@@ -52,14 +44,12 @@ static uint32_t local_copy(struct xtal_link *link, struct xtal_pending *p, uint6
 	return err ? XTAL_LOCAL_ACCESS : XTAL_OK;
 }
 
-/* Under the link's lock: operations under way, or answers to come to some that have ended. */
-static bool in_use(const struct xtal_link *link)
+bool xtal_messages_in_use(const struct xtal_link *link)
 {
 	return link->requester.head != link->requester.tail;
 }
 
-/* Under the link's lock. */
-static void finish(struct xtal_pending *p, uint32_t status, const struct xtal_queue *mine)
+void xtal_messages_finish(struct xtal_pending *p, uint32_t status, const struct xtal_queue *mine)
 {
 	struct xtal_queue *q = p->queue;
 
@@ -71,159 +61,46 @@ static void finish(struct xtal_pending *p, uint32_t status, const struct xtal_qu
 		xtal_pipeline_kick(q);
 }
 
-static void ring_doorbell(struct xtal_link *link)
+/* Under the link's lock: sends what fits, and lets those go on who wait for room. */
+static void send_more(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine)
 {
-	xtal_os_event_signal(link->doorbell);
-}
-
-/* Under the link's lock: a long write is answered at its end only; until then the frames that the
- * owner takes from the ring are the sign that it moves. */
-static void look_at_ring(struct xtal_link *link, uint64_t now)
-{
-	uint64_t at;
-
-	if (xtal_ring_consumed(&link->ring, &at) || at == link->consumed)
-		return;
-	link->consumed = at;
-	/* At least one more than was known. */
-	xtal_requester_progress(&link->requester, link->requester.acked + 1, now);
-}
-
-/* Under the link's lock: sends what fits. */
-static void pump(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine)
-{
-	struct xtal_requester_frame frame;
-	struct xtal_ring_slot slot;
-	bool wake = false;
 	uint32_t room;
 
-	look_at_ring(link, now);
-	while (xtal_requester_next_frame(&link->requester, now, &frame)) {
-		struct xtal_pending *p = (struct xtal_pending *)(uintptr_t)frame.cookie;
-		uint32_t status;
-
-		if (xtal_ring_reserve(&link->ring, frame.msg.payload, &slot))
-			break;
-		status = local_copy(link, p, frame.local_offset, slot.payload, frame.msg.payload,
-				    false);
-		if (status) {
-			bool silent = frame.local_offset == 0;
-
-			/* No answer comes to a write that ends in the middle: the one to a ping
-			 * gives its place in the window back. */
-			link->ping |= !silent;
-			xtal_requester_abandon(&link->requester, frame.cookie, silent);
-			finish(p, status, mine);
-			continue;
-		}
-		xtal_msg_encode(&frame.msg, slot.header);
-		xtal_requester_sent(&link->requester);
-		wake |= xtal_ring_publish(&link->ring);
-	}
-	if (link->ping && !xtal_ring_reserve(&link->ring, 0, &slot)) {
-		xtal_requester_ping(&link->requester, now, &frame.msg);
-		xtal_msg_encode(&frame.msg, slot.header);
-		wake |= xtal_ring_publish(&link->ring);
-		link->ping = false;
-	}
-	if (wake)
-		ring_doorbell(link);
+	link->carrier->send(link, now, mine);
 	room = (uint32_t)(XTAL_LINK_WINDOW - (link->requester.tail - link->requester.head));
 	if (link->crowded && room)
 		link->crowded = xtal_link_wake(link, XTAL_WAIT_ROOM, room) == room;
 }
 
-/* Under the link's lock: one answer. Errors: -EPROTO. */
-static int take_answer(struct xtal_link *link, const uint8_t *header, const uint8_t *payload,
-		       size_t len, uint64_t now, const struct xtal_queue *mine)
+bool xtal_messages_go_on(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine)
 {
-	struct xtal_requester_effect e;
-	struct xtal_pending *p;
-	struct xtal_msg m;
-	uint32_t status = XTAL_OK;
-	uint64_t old[2];
-	const char *why = "";
-	int err = xtal_msg_decode_frame(header, len, &m, &why);
+	bool any = link->carrier->receive(link, now, mine);
 
-	if (!err)
-		err = xtal_requester_receive(&link->requester, &m, now, &e, &why);
-	if (err) {
-		xtal_log(XTAL_LOG_WARNING, "xtal", "link %u: bad answer: %s", link->id, why);
-		return err;
-	}
-	if (e.ignored)
-		return 0;
-	p = (struct xtal_pending *)(uintptr_t)e.cookie;
-	atomic_store_explicit(&p->progress, now, memory_order_relaxed);
-	if (e.len)
-		status = local_copy(link, p, e.offset, (void *)(uintptr_t)payload, e.len, true);
-	if (status) {
-		if (!e.finished)
-			xtal_requester_abandon(&link->requester, e.cookie, false);
-		finish(p, status, mine);
-		return 0;
-	}
-	if (!e.finished)
-		return 0;
-	if (m.atomic && !e.status) {
-		old[0] = e.old[0];
-		old[1] = e.old[1];
-		e.status = local_copy(link, p, 0, old, p->op.len, true);
-	}
-	finish(p, e.status, mine);
-	return 0;
-}
-
-/* Under the link's lock. Returns whether there was anything; *broken: the link must end. */
-static bool receive(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine,
-		    bool *broken)
-{
-	const uint8_t *header, *payload;
-	size_t len;
-	bool any = false;
-	int n;
-
-	while ((n = xtal_ring_peek(&link->ring, &header, &payload, &len)) == 1) {
-		int err = take_answer(link, header, payload, len, now, mine);
-
-		if (xtal_ring_release(&link->ring))
-			ring_doorbell(link);
-		any = true;
-		if (err) {
-			*broken = true;
-			return any;
-		}
-	}
-	*broken |= n < 0;
+	send_more(link, now, mine);
 	return any;
 }
 
-static void end_if(struct xtal_link *link, bool broken)
+bool xtal_messages_polled(const struct xtal_link *link, uint64_t now)
 {
-	if (broken)
-		xtal_link_fail_later(link, XTAL_UNREACHABLE,
-				     "the owner broke the message protocol");
+	uint64_t at = atomic_load_explicit(&link->polled_at, memory_order_relaxed);
+
+	return now < at || now - at <= POLLER_NS;
 }
 
 void xtal_messages_poll(struct xtal_link *link, const struct xtal_queue *mine, bool user)
 {
-	bool broken = false;
 	uint64_t now;
 
 	if (!xtal_trylock(&link->lock))
 		return;
-	if (atomic_load(&link->state) == XTAL_LINK_UP && in_use(link)) {
+	if (atomic_load(&link->state) == XTAL_LINK_UP && xtal_messages_in_use(link)) {
 		now = xtal_os_now();
 		if (user)
 			atomic_store_explicit(&link->polled_at, now, memory_order_relaxed);
-		if (link->armed) {
-			link->armed = false;
-			xtal_ring_cancel_sleep(&link->ring);
-		}
-		receive(link, now, mine, &broken);
-		pump(link, now, mine);
+		if (link->armed)
+			link->carrier->after_sleep(link);
+		xtal_messages_go_on(link, now, mine);
 	}
-	end_if(link, broken);
 	xtal_unlock(&link->lock);
 }
 
@@ -283,7 +160,7 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 			p->link = link;
 			p->state = XTAL_PENDING_MESSAGE;
 			p->notify_sent = r.flags & XTAL_MSG_NOTIFY;
-			pump(link, now, p->queue);
+			send_more(link, now, p->queue);
 		} else if (err == -EAGAIN) {
 			link->crowded = true;
 			xtal_link_wait(link, p->queue, XTAL_WAIT_ROOM);
@@ -303,27 +180,26 @@ void xtal_messages_retire(struct xtal_link *link)
 
 void xtal_messages_sleep(struct xtal_link *link)
 {
+	xtal_lock(&link->lock);
 	atomic_store_explicit(&link->polled_at, 0, memory_order_relaxed);
-	xtal_os_event_signal(xtal_agent_doorbell());
+	if (atomic_load(&link->state) == XTAL_LINK_UP)
+		link->carrier->hand_over(link);
+	xtal_unlock(&link->lock);
 }
 
 static bool drain(struct xtal_drain *d)
 {
 	struct xtal_link *link = xtal_container_of(d, struct xtal_link, drain);
 	uint64_t now;
-	bool did = false, broken = false;
+	bool did = false;
 
 	if (!xtal_trylock(&link->lock))
 		return false;
-	if (atomic_load(&link->state) == XTAL_LINK_UP && in_use(link)) {
+	if (atomic_load(&link->state) == XTAL_LINK_UP && xtal_messages_in_use(link)) {
 		now = xtal_os_now();
-		if (now - atomic_load_explicit(&link->polled_at, memory_order_relaxed) >
-		    POLLER_NS) {
-			did = receive(link, now, NULL, &broken);
-			pump(link, now, NULL);
-		}
+		if (!xtal_messages_polled(link, now))
+			did = xtal_messages_go_on(link, now, NULL);
 	}
-	end_if(link, broken);
 	xtal_unlock(&link->lock);
 	return did;
 }
@@ -334,18 +210,9 @@ static bool before_sleep(struct xtal_drain *d)
 	bool may = true;
 
 	xtal_lock(&link->lock);
-	if (atomic_load(&link->state) == XTAL_LINK_UP && in_use(link) &&
-	    xtal_os_now() - atomic_load_explicit(&link->polled_at, memory_order_relaxed) >
-		    POLLER_NS) {
-		struct xtal_requester_frame frame;
-		bool more = xtal_requester_next_frame(&link->requester, 0, &frame);
-
-		/* Frames to send: hear of room too; the owner's release rings our doorbell. */
-		may = xtal_ring_prepare_sleep(&link->ring) &&
-		      ((!more && !link->ping) ||
-		       xtal_ring_prepare_room(&link->ring, more ? frame.msg.payload : 0));
-		link->armed = true;
-	}
+	if (atomic_load(&link->state) == XTAL_LINK_UP && xtal_messages_in_use(link) &&
+	    !xtal_messages_polled(link, xtal_os_now()))
+		may = link->carrier->before_sleep(link);
 	xtal_unlock(&link->lock);
 	return may;
 }
@@ -355,10 +222,8 @@ static void after_sleep(struct xtal_drain *d)
 	struct xtal_link *link = xtal_container_of(d, struct xtal_link, drain);
 
 	xtal_lock(&link->lock);
-	if (link->armed) {
-		link->armed = false;
-		xtal_ring_cancel_sleep(&link->ring);
-	}
+	if (link->armed)
+		link->carrier->after_sleep(link);
 	xtal_unlock(&link->lock);
 }
 
@@ -382,13 +247,13 @@ void xtal_messages_fail(struct xtal_link *link, uint32_t status)
 {
 	struct xtal_requester_effect e;
 
-	if (!link->board)
-		return;
-	/* What the owner has not begun, it never will. */
-	xtal_ring_cancel_all(&link->ring);
+	if (!link->requester.config.slots)
+		return; /* it never came up */
+	link->carrier->cancel(link);
 	while (xtal_requester_fail_next(&link->requester, (enum xtal_status)status, &e)) {
 		if (e.finished)
-			finish((struct xtal_pending *)(uintptr_t)e.cookie, e.status, NULL);
+			xtal_messages_finish((struct xtal_pending *)(uintptr_t)e.cookie, e.status,
+					     NULL);
 	}
 }
 
@@ -404,20 +269,11 @@ uint64_t xtal_messages_moved(struct xtal_link *link)
 
 bool xtal_messages_overdue(struct xtal_link *link, uint64_t now)
 {
-	struct xtal_requester_expired late;
 	bool end = false;
 
 	xtal_lock(&link->lock);
-	if (atomic_load(&link->state) == XTAL_LINK_UP && in_use(link)) {
-		if (link->patience) {
-			end = now > link->patience;
-		} else if (xtal_requester_next_expired(&link->requester, now, &late)) {
-			/* A frame that the owner has begun may still be writing: wait a little
-			 * more. The link ends in any case: others' frames are cancelled too. */
-			end = !xtal_ring_cancel_all(&link->ring);
-			link->patience = now + PATIENCE_NS;
-		}
-	}
+	if (atomic_load(&link->state) == XTAL_LINK_UP && xtal_messages_in_use(link))
+		end = link->carrier->overdue(link, now);
 	xtal_unlock(&link->lock);
 	return end;
 }

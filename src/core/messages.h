@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations that travel as messages: the initiator's half of the ring path. */
+/* Operations that travel as messages: the initiator's half of the message paths. */
 #ifndef XTAL_CORE_MESSAGES_H
 #define XTAL_CORE_MESSAGES_H
 
@@ -37,7 +37,22 @@ void xtal_messages_fail(struct xtal_link *link, uint32_t status);
 /* ns: when the owner last answered or took something; 0: never. */
 uint64_t xtal_messages_moved(struct xtal_link *link);
 
-/* On the agent: true when an operation is overdue and the link must end. */
+/* On the agent: true when the link must end, because an operation is overdue. */
 bool xtal_messages_overdue(struct xtal_link *link, uint64_t now);
+
+/* For carriers, under the link's lock. */
+
+/* Operations are under way, or answers are to come to some that have ended. */
+bool xtal_messages_in_use(const struct xtal_link *link);
+/* Copies between a place of the carrier's and the operation's local memory. A status. */
+uint32_t xtal_messages_copy(struct xtal_link *link, struct xtal_pending *p, uint64_t offset,
+			    void *place, uint64_t len, bool to_local);
+/* The operation has ended with status; its queue is kicked unless it is mine. */
+void xtal_messages_finish(struct xtal_pending *p, uint32_t status, const struct xtal_queue *mine);
+/* Takes the answers, sends what fits, wakes those who wait for room. True: there were any. */
+bool xtal_messages_go_on(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine);
+
+/* True when a program's thread polls the link now and then. */
+bool xtal_messages_polled(const struct xtal_link *link, uint64_t now);
 
 #endif

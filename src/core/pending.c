@@ -181,6 +181,8 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 	}
 	p->peer = t->peer;
 	if (by_message(&p->op, t)) {
+		uint32_t path = t->seat->link->carrier->path;
+
 		if (!my_turn(q, t->seat->link))
 			return false;
 		if (!xtal_local_find(q, &q->xlats, p->op.local, p->op.len)) {
@@ -197,7 +199,7 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 		/* A notify word that follows by itself must not be overtaken. */
 		q->flight_link =
 			!(p->op.flags & XTAL_OP_NOTIFY) || p->notify_sent ? t->seat->link : NULL;
-		xtal_queue_moved(q, XTAL_PATH_RING, p->op.len);
+		xtal_queue_moved(q, path, p->op.len);
 		return true;
 	}
 	if (!my_turn(q, NULL))
@@ -235,6 +237,18 @@ bool xtal_pending_start(struct xtal_queue *q, struct xtal_pending *p)
 			break;
 	}
 	return false;
+}
+
+struct xtal_bulk *xtal_pending_again(struct xtal_queue *q, struct xtal_pending *p)
+{
+	struct xtal_bulk *bulk = p->bulk;
+
+	p->bulk = NULL;
+	p->state = XTAL_PENDING_NEW;
+	q->start = p;
+	q->inflight--;
+	atomic_store_explicit(&p->progress, xtal_os_now(), memory_order_relaxed);
+	return bulk;
 }
 
 /* The notify word as an operation of its own. */

@@ -13,6 +13,7 @@
 #include "core/handle_impl.h"
 #include "core/link.h"
 #include "core/log.h"
+#include "core/probe.h"
 #include "core/queue_impl.h"
 #include "os/proc.h"
 
@@ -49,6 +50,7 @@ const char *xtal_path_name(unsigned kind)
 
 static void eid_bytes(struct xtal_eid eid, uint8_t out[16])
 {
+	eid = xtal_eid_scoped(eid, 0); /* our interface numbers mean nothing elsewhere */
 	for (int i = 0; i < 8; i++) {
 		out[i] = (uint8_t)(eid.hi >> (56 - 8 * i));
 		out[8 + i] = (uint8_t)(eid.lo >> (56 - 8 * i));
@@ -63,7 +65,7 @@ static struct xtal_eid eid_of(const uint8_t in[16])
 		eid.hi = eid.hi << 8 | in[i];
 		eid.lo = eid.lo << 8 | in[8 + i];
 	}
-	return eid;
+	return xtal_eid_scoped(eid, 0);
 }
 
 int xtal_describe(const void *segment, struct xtal_descriptor *out)
@@ -88,6 +90,13 @@ int xtal_describe(const void *segment, struct xtal_descriptor *out)
 	return 0;
 }
 
+/* The question of xtal_path_query(). */
+struct asked {
+	struct xtal_queue *queue;
+	const struct xtal_remote *remote;
+	uint64_t len, deadline;
+};
+
 static void verdict(struct xtal_path_info *info, uint32_t kind, bool usable, const char *reason)
 {
 	struct xtal_path_verdict *v = &info->candidate[info->candidates++];
@@ -97,8 +106,38 @@ static void verdict(struct xtal_path_info *info, uint32_t kind, bool usable, con
 	snprintf(v->reason, sizeof(v->reason), "%s", reason);
 }
 
+/* The link goes to another host (or was told to): whether the range can be read is tried. */
+static void judge_tcp(const struct asked *a, struct xtal_link *link, struct xtal_path_info *info)
+{
+	char text[sizeof(info->reason)];
+	bool works = xtal_probe_messages(link, a->queue, a->remote, a->len, a->deadline, text,
+					 sizeof(text));
+
+	for (uint32_t kind = XTAL_PATH_MAP; kind <= XTAL_PATH_RING; kind++)
+		verdict(info, kind, false, link->cma_text);
+	verdict(info, XTAL_PATH_TCP, works, text);
+	if (works)
+		return;
+	info->kind = XTAL_PATH_NONE;
+	snprintf(info->name, sizeof(info->name), "%s", xtal_path_name(info->kind));
+}
+
+/* Both sides may allow it; whether it works is tried. */
+static void judge_ring(const struct asked *a, struct xtal_link *link, struct xtal_path_info *info)
+{
+	bool allowed = xtal_config()->paths & 1u << XTAL_PATH_RING, works = false;
+	char text[sizeof(info->reason)] = "not in the owner's XTAL_PATHS";
+
+	if (!allowed)
+		snprintf(text, sizeof(text), "not in XTAL_PATHS here");
+	else if (link->peer_ring)
+		works = xtal_probe_messages(link, a->queue, a->remote, a->len, a->deadline, text,
+					    sizeof(text));
+	verdict(info, XTAL_PATH_RING, works, text);
+}
+
 /* Says for each path whether and why, now that the grant is known. */
-static void explain(const struct xtal_link *link, const struct xtal_grant *g,
+static void explain(const struct asked *a, struct xtal_link *link, const struct xtal_grant *g,
 		    struct xtal_path_info *info)
 {
 	uint32_t allowed = xtal_config()->paths;
@@ -112,12 +151,16 @@ static void explain(const struct xtal_link *link, const struct xtal_grant *g,
 		verdict(info, XTAL_PATH_SELF, false,
 			allowed & 1u << XTAL_PATH_SELF ? "the owner is another process"
 						       : "not in XTAL_PATHS here");
-		verdict(info, XTAL_PATH_MAP, map, g->map_text);
-		verdict(info, XTAL_PATH_CMA, link->cma, link->cma_text);
-		verdict(info, XTAL_PATH_RING, link->peer_ring && allowed & 1u << XTAL_PATH_RING,
-			!(allowed & 1u << XTAL_PATH_RING) ? "not in XTAL_PATHS here"
-			: link->peer_ring                 ? "the owner's agent executes messages"
-							  : "not in the owner's XTAL_PATHS");
+		if (link->tcp) {
+			judge_tcp(a, link, info);
+		} else {
+			verdict(info, XTAL_PATH_MAP, map, g->map_text);
+			verdict(info, XTAL_PATH_CMA, link->cma, link->cma_text);
+			judge_ring(a, link, info);
+			verdict(info, XTAL_PATH_TCP, false,
+				allowed & 1u << XTAL_PATH_TCP ? "the owner is on this host"
+							      : "not in XTAL_PATHS here");
+		}
 	}
 	for (uint32_t i = 0; i < info->candidates; i++)
 		if (info->candidate[i].kind == info->kind)
@@ -127,24 +170,24 @@ static void explain(const struct xtal_link *link, const struct xtal_grant *g,
 		snprintf(info->reason, sizeof(info->reason), "no path is left: see each one");
 }
 
-static int query(struct xtal_queue *q, const struct xtal_remote *remote, uint64_t len,
-		 uint64_t deadline, struct xtal_path_info *out)
+static int query(const struct asked *a, struct xtal_path_info *out)
 {
+	const struct xtal_remote *remote = a->remote;
 	char text[160] = "";
 	uint64_t ask = 0;
 
 	for (;;) {
 		struct xtal_link *link =
-			xtal_link_get(q->ctx, remote->eid, remote->tid, q->pipeline);
+			xtal_link_get(a->queue->ctx, remote->eid, remote->tid, a->queue->pipeline);
 		struct xtal_grant *g = NULL;
 		int result;
 
 		if (!link)
 			return -ENOMEM;
-		result = xtal_link_resolve(link, remote, len, XTAL_RIGHT_READ, NULL, &ask, &g, text,
-					   sizeof(text));
+		result = xtal_link_resolve(link, remote, a->len, XTAL_RIGHT_READ, NULL, &ask, &g,
+					   text, sizeof(text));
 		if (!result) {
-			explain(link, g, out);
+			explain(a, link, g, out);
 			xtal_grant_put(g);
 		}
 		xtal_link_put(link);
@@ -155,7 +198,7 @@ static int query(struct xtal_queue *q, const struct xtal_remote *remote, uint64_
 			snprintf(out->reason, sizeof(out->reason), "%s", text);
 			return 0;
 		}
-		if (xtal_os_now() >= deadline)
+		if (xtal_os_now() >= a->deadline)
 			return -ETIMEDOUT;
 		xtal_os_sleep_ns(50000);
 	}
@@ -178,14 +221,19 @@ int xtal_path_query(const void *queue, const struct xtal_descriptor *remote, int
 	}
 	limit = timeout_ms < 0 ? h.queue.queue->timeout_ns : (uint64_t)timeout_ms * 1000000;
 	r = (struct xtal_remote){ .addr = remote->va,
-				  .eid = eid_of(remote->eid),
+				  .eid = xtal_device_resolve_eid(h.queue.queue->ctx->dev,
+								 eid_of(remote->eid)),
 				  .tid = remote->tid,
 				  .token = remote->token,
 				  .token_valid = remote->token_valid };
 	if (!r.eid.hi && !r.eid.lo)
 		r.eid = h.queue.target(queue);
 	memset(out, 0, sizeof(*out));
-	return query(h.queue.queue, &r, remote->len, xtal_os_now() + limit, out);
+	return query(&(struct asked){ .queue = h.queue.queue,
+				      .remote = &r,
+				      .len = remote->len,
+				      .deadline = xtal_os_now() + limit },
+		     out);
 }
 
 int xtal_queue_fd(const void *queue)

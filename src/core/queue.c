@@ -32,8 +32,8 @@ int xtal_queue_create(struct xtal_context *ctx, const struct xtal_queue_attr *at
 	if (ctx->foreign)
 		return -ECHILD;
 	if (!attr->depth || attr->depth > XTAL_MAX_QUEUE_DEPTH) {
-		xtal_refuse("xtal", "queue of depth %u: the depth must be 1 to %u", attr->depth,
-			    XTAL_MAX_QUEUE_DEPTH);
+		xtal_explain("queue of depth %u: the depth must be 1 to %u", attr->depth,
+			     XTAL_MAX_QUEUE_DEPTH);
 		return -EINVAL;
 	}
 	q = aligned_alloc(XTAL_CACHE_LINE, (sizeof(*q) + 63) & ~(size_t)63);
@@ -60,8 +60,7 @@ int xtal_queue_create(struct xtal_context *ctx, const struct xtal_queue_attr *at
 	xtal_lock(&ctx->queues_lock);
 	if (ctx->queue_count == XTAL_MAX_QUEUES) {
 		xtal_unlock(&ctx->queues_lock);
-		xtal_refuse("xtal", "the context has %u queues, the most there can be",
-			    XTAL_MAX_QUEUES);
+		xtal_explain("the context has %u queues, the most there can be", XTAL_MAX_QUEUES);
 		err = -ENOSPC;
 		goto fini_cq;
 	}
@@ -346,7 +345,6 @@ static void tick(struct xtal_queue *q, uint64_t now)
 			       late->tid & 0xffff, (unsigned long long)(q->timeout_ns / 1000000));
 		xtal_link_put(late);
 	}
-	xtal_links_tick(q->ctx, now);
 }
 
 bool xtal_queues_tick(uint64_t now)

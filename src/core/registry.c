@@ -11,8 +11,9 @@
 #include "core/engine.h"
 #include "core/log.h"
 #include "core/revoke.h"
-#include "os/vm.h"
+#include "os/proc.h"
 #include "os/sock.h"
+#include "os/vm.h"
 
 int xtal_registry_init(struct xtal_registry *r)
 {
@@ -104,34 +105,31 @@ static int strict_check(struct xtal_registry *r, struct xtal_segment *seg)
 	struct twin_count twins = { .want = seg };
 
 	if (seg->addr % align) {
-		xtal_refuse("xtal",
-			    "segment at 0x%llx: strict mode wants an address that is a "
-			    "multiple of %llu",
-			    (unsigned long long)seg->addr, (unsigned long long)align);
+		xtal_explain("segment at 0x%llx: strict mode wants an address that is a "
+			     "multiple of %llu",
+			     (unsigned long long)seg->addr, (unsigned long long)align);
 		return -EINVAL;
 	}
 	if (end > 1ull << 48) {
-		xtal_refuse("xtal", "segment at 0x%llx, %llu bytes: strict mode ends at 2^48",
-			    (unsigned long long)seg->addr, (unsigned long long)seg->len);
+		xtal_explain("segment at 0x%llx, %llu bytes: strict mode ends at 2^48",
+			     (unsigned long long)seg->addr, (unsigned long long)seg->len);
 		return -EINVAL;
 	}
 	for (uint64_t a = seg->addr; a < end; a += page) {
 		if (!xtal_os_probe_write((void *)(uintptr_t)a))
 			continue;
-		xtal_refuse("xtal",
-			    "segment at 0x%llx, %llu bytes: the page at 0x%llx is not "
-			    "mapped writable (strict mode)",
-			    (unsigned long long)seg->addr, (unsigned long long)seg->len,
-			    (unsigned long long)a);
+		xtal_explain("segment at 0x%llx, %llu bytes: the page at 0x%llx is not "
+			     "mapped writable (strict mode)",
+			     (unsigned long long)seg->addr, (unsigned long long)seg->len,
+			     (unsigned long long)a);
 		return -EFAULT;
 	}
 	xtal_intervals_touching(&r->by_addr, seg->addr, end, count_identical, &twins);
 	if (xtal_intervals_touching(&r->by_addr, seg->addr, end, not_identical, seg) ||
 	    twins.count >= 2) {
-		xtal_refuse("xtal",
-			    "segment at 0x%llx, %llu bytes: overlaps a registered one "
-			    "(strict mode allows only the identical range, twice)",
-			    (unsigned long long)seg->addr, (unsigned long long)seg->len);
+		xtal_explain("segment at 0x%llx, %llu bytes: overlaps a registered one "
+			     "(strict mode allows only the identical range, twice)",
+			     (unsigned long long)seg->addr, (unsigned long long)seg->len);
 		return -EEXIST;
 	}
 	return 0;
@@ -191,10 +189,9 @@ int xtal_segment_register(struct xtal_context *ctx, const struct xtal_segment_at
 	if (ctx->foreign)
 		return -ECHILD;
 	if (!attr->len || attr->addr + attr->len < attr->addr) {
-		xtal_refuse("xtal",
-			    "segment at 0x%llx, %llu bytes: the length is 0 or the end "
-			    "wraps past 2^64",
-			    (unsigned long long)attr->addr, (unsigned long long)attr->len);
+		xtal_explain("segment at 0x%llx, %llu bytes: the length is 0 or the end "
+			     "wraps past 2^64",
+			     (unsigned long long)attr->addr, (unsigned long long)attr->len);
 		return -EINVAL;
 	}
 	seg = calloc(1, sizeof(*seg));
@@ -212,10 +209,9 @@ int xtal_segment_register(struct xtal_context *ctx, const struct xtal_segment_at
 	xtal_unlock(&ctx->registry.lock);
 	if (err) {
 		if (err == -ENOSPC)
-			xtal_refuse("xtal",
-				    "segment at 0x%llx: the context has %u segments, the "
-				    "most there can be",
-				    (unsigned long long)attr->addr, XTAL_MAX_SEGMENTS);
+			xtal_explain("segment at 0x%llx: the context has %u segments, the "
+				     "most there can be",
+				     (unsigned long long)attr->addr, XTAL_MAX_SEGMENTS);
 		xtal_object_put(seg->backing.object);
 		free(seg);
 		return err;
@@ -274,6 +270,11 @@ struct xtal_segment *xtal_segment_by_id(struct xtal_context *ctx, uint32_t id, u
 		seg = NULL;
 	xtal_unlock(&r->lock);
 	return seg;
+}
+
+static bool is_moving(uint64_t word)
+{
+	return (word & 3) == XTAL_SEG_MOVING;
 }
 
 struct match {
@@ -348,7 +349,9 @@ int xtal_registry_enter(struct xtal_registry *r, uint32_t context_number,
 
 	xtal_lock(&r->lock);
 	status = find(r, access, out, &seg);
-	if (!status) {
+	if (!status && is_moving(out->word)) {
+		status = -EAGAIN;
+	} else if (!status) {
 		atomic_store_explicit(&seg->granted, 1, memory_order_relaxed);
 		/* Under the lock that unregister takes first: no look at the word is needed. */
 		atomic_store_explicit(word, xtal_lane_id(context_number, seg->slot),
@@ -358,14 +361,36 @@ int xtal_registry_enter(struct xtal_registry *r, uint32_t context_number,
 	return status;
 }
 
+static uint64_t word_of(const struct xtal_registry *r, const struct xtal_segment *seg)
+{
+	return atomic_load_explicit(&r->table->word[seg->slot], memory_order_relaxed);
+}
+
+/*
+ * Takes the lock and finds a segment of ours that covers the range, or NULL. While its pages are
+ * being exchanged the program's own stores to it wait in a page fault; so do we, outside of the
+ * lock, since a system call on our behalf might get EFAULT instead.
+ */
+static struct xtal_segment *lock_local(struct xtal_registry *r, uint64_t addr, uint64_t len)
+{
+	for (;;) {
+		struct xtal_segment *seg = NULL;
+
+		xtal_lock(&r->lock);
+		if (len && addr + len > addr)
+			seg = xtal_intervals_covering(&r->by_addr, addr, addr + len, any, NULL);
+		if (!seg || !is_moving(word_of(r, seg)))
+			return seg;
+		xtal_unlock(&r->lock);
+		xtal_os_sleep_ns(50000);
+	}
+}
+
 int xtal_registry_enter_local(struct xtal_registry *r, uint32_t context_number, uint64_t addr,
 			      uint64_t len, _Atomic uint64_t *word)
 {
-	struct xtal_segment *seg = NULL;
+	struct xtal_segment *seg = lock_local(r, addr, len);
 
-	xtal_lock(&r->lock);
-	if (len && addr + len > addr)
-		seg = xtal_intervals_covering(&r->by_addr, addr, addr + len, any, NULL);
 	if (seg) {
 		atomic_store_explicit(&seg->granted, 1, memory_order_relaxed);
 		atomic_store_explicit(word, xtal_lane_id(context_number, seg->slot),
@@ -378,17 +403,14 @@ int xtal_registry_enter_local(struct xtal_registry *r, uint32_t context_number, 
 int xtal_registry_local(struct xtal_registry *r, uint64_t addr, uint64_t len,
 			struct xtal_found *out)
 {
-	struct xtal_segment *seg = NULL;
+	struct xtal_segment *seg = lock_local(r, addr, len);
 
-	xtal_lock(&r->lock);
-	if (len && addr + len > addr)
-		seg = xtal_intervals_covering(&r->by_addr, addr, addr + len, any, NULL);
 	if (seg) {
 		atomic_store_explicit(&seg->granted, 1, memory_order_relaxed);
 		out->lo = seg->addr;
 		out->hi = seg->addr + seg->len;
 		out->slot = seg->slot;
-		out->word = atomic_load_explicit(&r->table->word[seg->slot], memory_order_relaxed);
+		out->word = word_of(r, seg);
 	}
 	xtal_unlock(&r->lock);
 	return seg ? 0 : XTAL_LOCAL_ACCESS;

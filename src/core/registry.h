@@ -60,13 +60,15 @@ struct xtal_found {
 };
 int xtal_registry_resolve(struct xtal_registry *r, const struct xtal_access *access,
 			  struct xtal_found *out);
-/* The same, and announces use in *word until the caller stores 0 there. */
+/* The same, and announces use in *word until the caller stores 0 there. -EAGAIN: the segment's
+ * pages are being exchanged, ask again (in microseconds to a second); nothing is announced. */
 int xtal_registry_enter(struct xtal_registry *r, uint32_t context_number,
 			const struct xtal_access *access, _Atomic uint64_t *word,
 			struct xtal_found *out);
 
 /* Any segment that covers the range, for local use; announced in *word. 0 or
- * XTAL_LOCAL_ACCESS. Token and rights are not looked at. */
+ * XTAL_LOCAL_ACCESS. Token and rights are not looked at. Waits while its pages are being
+ * exchanged; so the caller announces no other segment. */
 int xtal_registry_enter_local(struct xtal_registry *r, uint32_t context_number, uint64_t addr,
 			      uint64_t len, _Atomic uint64_t *word);
 /* The same without announcing: the user looks at the slot's word himself. */

@@ -169,16 +169,21 @@ static int exchange(struct xtal_object *o, const struct xtal_segment *skip)
 	int err;
 
 	xtal_lock(&exchange_lock);
+	/* Those who wait for a segment that is moving may hold any lock but those taken here. So
+	 * this one is had before the first segment moves: others hold it while they wait for
+	 * locks of queues and links. */
+	xtal_engine_hold();
 	/* From here on new segments begin as moving (partner: insert(), under the registry's lock,
 	 * which the first walk takes too). */
 	atomic_store(&exchanged, o);
-	xtal_engine_each(move_one, &m);
+	xtal_engine_each_held(move_one, &m);
 	xtal_revoke_fence();
-	xtal_engine_each(settle_one, &m);
+	xtal_engine_each_held(settle_one, &m);
 	err = m.late ? -EBUSY : xtal_object_replace(o);
 	m.moving = false;
 	atomic_store(&exchanged, NULL);
-	xtal_engine_each(move_one, &m);
+	xtal_engine_each_held(move_one, &m);
+	xtal_engine_release();
 	xtal_unlock(&exchange_lock);
 	return err;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Peers that reach a context of ours: accepting, resolving, and their message rings. */
+/* Peers that reach a context of ours: greeting, resolving, and their message rings. */
 #include "core/server.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
+#include "core/executor.h"
 #include "core/log.h"
 #include "os/proc.h"
 #include "os/thread.h"
@@ -17,7 +18,10 @@
 #include "wire/control.h"
 #include "xtal.h"
 
-static void session_end(struct xtal_session *s, const char *why)
+/* Messages of one peer that are taken in one go. */
+#define MAX_MESSAGES 64u
+
+void xtal_session_end(struct xtal_session *s, const char *why)
 {
 	struct xtal_context *ctx = s->ctx;
 
@@ -26,13 +30,15 @@ static void session_end(struct xtal_session *s, const char *why)
 	xtal_lock(&ctx->sessions_lock);
 	xtal_list_remove(&s->node);
 	xtal_unlock(&ctx->sessions_lock);
+	if (!s->welcomed)
+		ctx->silent--;
+	xtal_agent_stop_timer(&s->greeting);
 	if (s->drains)
 		xtal_agent_remove_drain(&s->drain);
 	xtal_agent_unwatch(&s->sock);
 	xtal_agent_unwatch(&s->death);
 	xtal_engine_close_fd(s->sock.fd);
 	xtal_engine_close_fd(s->death.fd);
-	xtal_engine_close_fd(s->doorbell);
 	if (s->memory)
 		xtal_os_unmap(s->memory, s->memory_len);
 	free(s);
@@ -44,7 +50,7 @@ static int reply(struct xtal_session *s, struct xtal_control *c, const int *fds,
 	return xtal_os_send(s->sock.fd, c, sizeof(*c), fds, nfds);
 }
 
-static int refuse(struct xtal_session *s, uint32_t status, const char *text)
+int xtal_session_refuse(struct xtal_session *s, uint32_t status, const char *text)
 {
 	struct xtal_control c;
 
@@ -84,14 +90,15 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 			*why = "no room for an answer";
 			return false;
 		}
-		status = xtal_server_read(s, &e, slot.payload);
+		status = xtal_execute_read(s->ctx, &e, slot.payload);
 		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, NULL,
 					   xtal_os_now(), &answer))
 			return true;
 		break;
 	case XTAL_RESPONDER_WRITE:
 	case XTAL_RESPONDER_ATOMIC:
-		status = xtal_server_execute(s, &e, payload, old);
+		status = e.kind == XTAL_RESPONDER_WRITE ? xtal_execute_write(s->ctx, &e, payload)
+							: xtal_execute_atomic(s->ctx, &e, old);
 		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, old,
 					   xtal_os_now(), &answer))
 			return true;
@@ -104,7 +111,7 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 	}
 	xtal_msg_encode(&answer, slot.header);
 	if (xtal_ring_publish(&s->ring))
-		xtal_os_event_signal(s->doorbell);
+		xtal_os_nudge(s->sock.fd);
 	return true;
 }
 
@@ -129,14 +136,14 @@ static bool serve(struct xtal_drain *d)
 		if (n > 0 && !serve_one(s, header, payload, len, &why))
 			n = -EPROTO;
 		if (n < 0) {
-			session_end(s, why);
+			xtal_session_end(s, why);
 			return true;
 		}
 		if (n == 0)
 			break;
 		did = true;
 		if (xtal_ring_release(&s->ring))
-			xtal_os_event_signal(s->doorbell);
+			xtal_os_nudge(s->sock.fd);
 	}
 	return did;
 }
@@ -194,27 +201,24 @@ static int make_memory(struct xtal_session *s, uint64_t capacity, int *fd)
 	return err;
 }
 
-/* Takes the initiator's doorbell (fds[0]) on success. */
-static int hello(struct xtal_session *s, const struct xtal_control *c, int *fds, unsigned nfds)
+static int hello(struct xtal_session *s, const struct xtal_control *c)
 {
 	struct xtal_context *ctx = s->ctx;
 	uint64_t capacity = xtal_config()->ring_bytes;
 	uint32_t paths = xtal_config()->paths;
 	struct xtal_control w;
-	int out[3], err;
+	int out[2], err;
 
-	if (s->welcomed || nfds != 1 || xtal_os_event_adopt(fds[0]))
+	if (s->welcomed || c->fds)
 		return -EPROTO;
 	if (c->port != ctx->port || c->incarnation != xtal_incarnation_bits(ctx->incarnation))
-		return refuse(s, XTAL_REMOTE_ACCESS,
-			      "the port is held by another incarnation: the context that this "
-			      "descriptor belongs to is gone");
+		return xtal_session_refuse(
+			s, XTAL_REMOTE_ACCESS,
+			"the port is held by another incarnation: the context that this "
+			"descriptor belongs to is gone");
 	err = make_memory(s, capacity, &out[1]);
 	if (err)
 		return err;
-	s->doorbell = fds[0];
-	fds[0] = -1;
-	xtal_engine_track_fd(s->doorbell);
 	xtal_control_init(&w, XTAL_CONTROL_WELCOME);
 	w.incarnation = ctx->incarnation;
 	w.ring_bytes = (uint32_t)capacity;
@@ -226,14 +230,15 @@ static int hello(struct xtal_session *s, const struct xtal_control *c, int *fds,
 	w.probe_value = atomic_load(&ctx->probe_word);
 	w.clock = xtal_os_now();
 	out[0] = ctx->registry.table_fd;
-	out[2] = xtal_agent_doorbell();
 	s->welcomed = true;
+	ctx->silent--;
+	xtal_agent_stop_timer(&s->greeting);
 	s->drain = (struct xtal_drain){ .drain = serve,
 					.before_sleep = serve_before_sleep,
 					.after_sleep = serve_after_sleep };
 	xtal_agent_add_drain(&s->drain);
 	s->drains = true;
-	err = reply(s, &w, out, 3);
+	err = reply(s, &w, out, 2);
 	xtal_os_close(out[1]);
 	return err;
 }
@@ -301,10 +306,9 @@ static int resolve(struct xtal_session *s, const struct xtal_control *c)
 	int status =
 		xtal_registry_enter(r, s->ctx->number, &access, &xtal_agent_lane()->local, &found);
 
-	xtal_control_init(&a, status || (found.word & 3) != XTAL_SEG_LIVE ? XTAL_CONTROL_DENY
-									  : XTAL_CONTROL_GRANT);
+	xtal_control_init(&a, status ? XTAL_CONTROL_DENY : XTAL_CONTROL_GRANT);
 	a.id = c->id;
-	if (!status && a.type == XTAL_CONTROL_DENY) {
+	if (status == -EAGAIN) {
 		a.flags = XTAL_CONTROL_RETRY;
 	} else if (status) {
 		a.status = (uint32_t)status;
@@ -333,11 +337,12 @@ static int resolve(struct xtal_session *s, const struct xtal_control *c)
 	return err;
 }
 
-static void session_ready(struct xtal_source *src)
+void xtal_session_ready(struct xtal_source *src)
 {
 	struct xtal_session *s = xtal_container_of(src, struct xtal_session, sock);
 
-	for (;;) {
+	/* The rest at the next look: no peer keeps the agent from the others. */
+	for (unsigned i = 0; i < MAX_MESSAGES; i++) {
 		int fds[XTAL_OS_MAX_FDS], err;
 		struct xtal_control c;
 		unsigned nfds = 0;
@@ -345,130 +350,24 @@ static void session_ready(struct xtal_source *src)
 
 		if (n == -EAGAIN)
 			return;
+		if (xtal_os_nudged(n, nfds) && s->welcomed)
+			continue;
 		if (n <= 0) {
-			session_end(s, n ? strerror(-n) : "closed");
+			xtal_session_end(s, n ? strerror(-n) : "closed");
 			return;
 		}
 		err = xtal_control_check(&c, (size_t)n, nfds);
 		if (!err && c.type == XTAL_CONTROL_HELLO)
-			err = hello(s, &c, fds, nfds);
+			err = hello(s, &c);
 		else if (!err && c.type == XTAL_CONTROL_RESOLVE && s->welcomed)
 			err = resolve(s, &c);
 		else
 			err = -EPROTO;
-		for (unsigned i = 0; i < nfds; i++)
-			if (fds[i] >= 0)
-				xtal_os_close(fds[i]);
+		for (unsigned k = 0; k < nfds; k++)
+			xtal_os_close(fds[k]);
 		if (err) {
-			session_end(s, strerror(-err));
+			xtal_session_end(s, strerror(-err));
 			return;
 		}
 	}
-}
-
-static void session_death(struct xtal_source *src)
-{
-	struct xtal_session *s = xtal_container_of(src, struct xtal_session, death);
-
-	if (xtal_os_pidfd_dead(src->fd))
-		session_end(s, "its process died");
-}
-
-static void keep_spare(struct xtal_context *ctx)
-{
-	if (xtal_os_event_create(&ctx->spare_fd))
-		ctx->spare_fd = -1;
-	else
-		xtal_engine_track_fd(ctx->spare_fd);
-}
-
-/* Without descriptors a connection would wait, and wake us, for ever. */
-static void turn_away(struct xtal_context *ctx)
-{
-	struct xtal_control c;
-	int fd;
-
-	xtal_engine_close_fd(ctx->spare_fd);
-	ctx->spare_fd = -1;
-	if (!xtal_os_accept(ctx->listener.fd, &fd)) {
-		xtal_control_init(&c, XTAL_CONTROL_REFUSE);
-		c.status = XTAL_UNREACHABLE;
-		snprintf(c.text, sizeof(c.text),
-			 "the owner has no descriptor left (RLIMIT_NOFILE)");
-		xtal_os_send(fd, &c, sizeof(c), NULL, 0);
-		xtal_os_close(fd);
-		xtal_count(&xtal_totals.denied, 1);
-		xtal_log(XTAL_LOG_ERROR, "xtal",
-			 "port %u: no descriptor left for a peer "
-			 "(RLIMIT_NOFILE); it was turned away",
-			 ctx->port);
-	} else {
-		xtal_os_sleep_ns(1000000); /* another thread was faster */
-	}
-	keep_spare(ctx);
-}
-
-static void accept_ready(struct xtal_source *src)
-{
-	struct xtal_context *ctx = xtal_container_of(src, struct xtal_context, listener);
-	int fd, err;
-
-	while (!(err = xtal_os_accept(src->fd, &fd))) {
-		struct xtal_session *s = aligned_alloc(XTAL_CACHE_LINE, (sizeof(*s) + 63) & ~63ull);
-
-		if (!s) {
-			xtal_os_close(fd);
-			return;
-		}
-		memset(s, 0, sizeof(*s));
-		s->ctx = ctx;
-		s->doorbell = s->death.fd = -1;
-		s->sock = (struct xtal_source){ .fd = fd, .ready = session_ready };
-		xtal_engine_track_fd(fd);
-		xtal_lock(&ctx->sessions_lock);
-		xtal_list_append(&ctx->sessions, &s->node);
-		xtal_unlock(&ctx->sessions_lock);
-		if (xtal_os_peer_cred(fd, &s->cred) || xtal_agent_watch(&s->sock)) {
-			session_end(s, "no descriptor");
-			continue;
-		}
-		s->same_uid = s->cred.uid == xtal_os_uid();
-		if (!s->same_uid && !xtal_config()->any_uid) {
-			refuse(s, XTAL_UNREACHABLE,
-			       "the owner serves its own user only "
-			       "(XTAL_PEERS=any would allow others, over messages)");
-			session_end(s, "another user");
-			continue;
-		}
-		if (!xtal_os_peer_pidfd(fd, s->cred.pid, &s->death.fd)) {
-			xtal_engine_track_fd(s->death.fd);
-			s->death.ready = session_death;
-			xtal_agent_watch(&s->death);
-		} else {
-			s->death.fd = -1;
-		}
-	}
-	if (err == -EMFILE || err == -ENFILE)
-		turn_away(ctx);
-}
-
-int xtal_server_open(struct xtal_context *ctx)
-{
-	int err;
-
-	ctx->listener.ready = accept_ready;
-	err = xtal_agent_watch(&ctx->listener);
-	if (!err)
-		keep_spare(ctx);
-	return err;
-}
-
-void xtal_server_close(struct xtal_context *ctx)
-{
-	xtal_agent_unwatch(&ctx->listener);
-	xtal_engine_close_fd(ctx->listener.fd);
-	xtal_engine_close_fd(ctx->spare_fd);
-	while (!xtal_list_empty(&ctx->sessions))
-		session_end(xtal_container_of(ctx->sessions.next, struct xtal_session, node),
-			    "the context is closed");
 }

@@ -19,11 +19,11 @@ struct xtal_context;
 struct xtal_session {
 	struct xtal_list node; /* in ctx->sessions */
 	struct xtal_context *ctx;
-	struct xtal_source sock, death;
+	struct xtal_source sock, death; /* sock: control messages, and doorbells both ways */
 	struct xtal_os_cred cred;
 	bool welcomed;
+	struct xtal_timer greeting; /* until it is welcomed */
 	bool same_uid;
-	int doorbell; /* the initiator's agent */
 	void *memory;
 	size_t memory_len;
 	struct xtal_board *board;
@@ -35,15 +35,22 @@ struct xtal_session {
 	bool stalled; /* a reply found no room */
 };
 
+/* On the agent: the session is over, and freed. */
+void xtal_session_end(struct xtal_session *s, const char *why);
+/* Tells the peer why; -ECONNREFUSED. The caller ends the session. */
+int xtal_session_refuse(struct xtal_session *s, uint32_t status, const char *text);
+/* Takes what the socket has; may end the session. */
+void xtal_session_ready(struct xtal_source *src);
+
 /* On the agent: starts listening / ends all sessions of the context. */
 int xtal_server_open(struct xtal_context *ctx);
 void xtal_server_close(struct xtal_context *ctx);
 
-/* Executes what a frame asks for (executor.c). Returns the status; old values in old. */
-uint32_t xtal_server_execute(struct xtal_session *s, const struct xtal_responder_effect *e,
-			     const uint8_t *payload, uint64_t old[2]);
-/* Copies the data of a READ into out. Returns the status. */
-uint32_t xtal_server_read(struct xtal_session *s, const struct xtal_responder_effect *e,
-			  uint8_t *out);
+/* The same for peers that come over TCP (tcp_accept.c). */
+
+/* Begins to accept on the listener, when there is one. Errors: -errno. */
+int xtal_tcp_server_open(struct xtal_context *ctx);
+/* Says farewell to all peers, closes everything. */
+void xtal_tcp_server_close(struct xtal_context *ctx);
 
 #endif

@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/lock.h"
+
 #define MAX_NAME 128
 
 const char *xtal_os_getenv(const char *name)
@@ -115,9 +117,23 @@ int xtal_os_read_ini(const char *path,
 	return ret;
 }
 
+static struct xtal_lock syslog_lock; /* yields: a write to the log may take its time */
+
+void xtal_os_syslog_hold(void)
+{
+	xtal_lock(&syslog_lock);
+}
+
+void xtal_os_syslog_release(void)
+{
+	xtal_unlock(&syslog_lock);
+}
+
 void xtal_os_syslog(int priority, const char *tag, const char *line)
 {
+	xtal_os_syslog_hold();
 	syslog(LOG_USER | (priority & 7), "%s: %s", tag, line);
+	xtal_os_syslog_release();
 }
 
 /* True when a SIGPIPE waits for this thread or the process. */

@@ -21,6 +21,10 @@ int xtal_os_read_ini(const char *path,
 /* Writes one line to syslog under the tag; priority as in <syslog.h> 0..7. Never blocks for
  * long, never writes to stdout or stderr. */
 void xtal_os_syslog(int priority, const char *tag, const char *line);
+/* Around a fork: the C library has a lock of its own in there, which nobody would release in the
+ * child of another thread. */
+void xtal_os_syslog_hold(void);
+void xtal_os_syslog_release(void);
 /* Appends one line to a file (opened O_APPEND|O_CREAT, 0600) or, for "stderr", to fd 2. */
 void xtal_os_log_file(const char *path, const char *line);
 

@@ -127,6 +127,11 @@ int xtal_os_send(int fd, const void *data, size_t len, const int *fds, unsigned 
 	return n < 0 ? -errno : 0;
 }
 
+void xtal_os_nudge(int fd)
+{
+	xtal_os_send(fd, "", 1, NULL, 0);
+}
+
 /* Collects the fds of a message, at most RECV_FDS of them. */
 static unsigned take_fds(struct msghdr *msg, int out[RECV_FDS])
 {

@@ -25,6 +25,17 @@ int xtal_os_connect(const char *name, int *fd);
  * block), -EPIPE/-ECONNRESET (peer gone), -errno. */
 int xtal_os_send(int fd, const void *data, size_t len, const int *fds, unsigned nfds);
 /*
+ * Wakes the peer: a message of one byte, which says nothing. Never blocks, whatever the peer did
+ * to its end: the flags of ours are our own. Lost when the buffer is full of unread ones, or the
+ * peer is gone.
+ */
+void xtal_os_nudge(int fd);
+/* True for what xtal_os_nudge() sent, by what xtal_os_recv() returned. */
+static inline bool xtal_os_nudged(int received, unsigned nfds)
+{
+	return received == 1 && nfds == 0;
+}
+/*
  * Receives one message. Returns its length, 0 at end of stream, -EAGAIN when there is none,
  * -EMSGSIZE when it was longer than size or carried too many fds (all fds closed), -errno.
  * Received fds are CLOEXEC and the caller's; *nfds tells how many.

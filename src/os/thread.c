@@ -155,22 +155,8 @@ int xtal_os_event_create(int *fd)
 	return 0;
 }
 
-int xtal_os_event_adopt(int fd)
-{
-	struct stat st;
-	int flags;
-
-	/* Only anonymous inodes have no file type; none of those but an eventfd takes our
-	 * word, and none blocks. */
-	if (fstat(fd, &st) || (st.st_mode & S_IFMT))
-		return -EPROTO;
-	flags = fcntl(fd, F_GETFL);
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK))
-		return -EPROTO;
-	return 0;
-}
-
-/* Whether read (write) would not block. Who else holds the eventfd may have made it blocking. */
+/* Whether read (write) would not block. The program, which is given some of these, may have made
+ * them blocking. Never shared with another process: between this look and the call it could. */
 static bool event_can(int fd, short what)
 {
 	struct pollfd p = { .fd = fd, .events = what };
@@ -219,6 +205,20 @@ int xtal_os_epoll_add(int epfd, int fd, uint64_t tag)
 	struct epoll_event e = { .events = EPOLLIN, .data.u64 = tag };
 
 	return epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &e) ? -errno : 0;
+}
+
+int xtal_os_epoll_change(int epfd, int fd, uint64_t tag, unsigned what)
+{
+	struct epoll_event e = { .data.u64 = tag };
+
+	/* What is reported unasked (errors, hang-ups) comes at most once, too. */
+	if (!(what & (XTAL_OS_READABLE | XTAL_OS_WRITABLE)))
+		what = 0;
+	e.events = what ? (what & XTAL_OS_READABLE ? EPOLLIN : 0u) |
+				   (what & XTAL_OS_WRITABLE ? EPOLLOUT : 0u) |
+				   (what & XTAL_OS_ONCE ? EPOLLONESHOT : 0u)
+			: EPOLLONESHOT;
+	return epoll_ctl(epfd, EPOLL_CTL_MOD, fd, &e) ? -errno : 0;
 }
 
 void xtal_os_epoll_remove(int epfd, int fd)

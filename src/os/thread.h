@@ -21,9 +21,6 @@ void xtal_os_futex_wake(atomic_uint *word, int count);
 
 /* An eventfd, non-blocking, CLOEXEC. Errors: -errno. */
 int xtal_os_event_create(int *fd);
-/* A peer's: makes sure that signalling it neither blocks nor raises SIGPIPE. Errors: -EPROTO:
- * not an eventfd (a pipe, a socket, a file). */
-int xtal_os_event_adopt(int fd);
 void xtal_os_event_signal(int fd);
 /* Resets; true when it was signalled. */
 bool xtal_os_event_clear(int fd);
@@ -31,8 +28,16 @@ bool xtal_os_event_clear(int fd);
 /* epoll, level triggered, one 64-bit tag per fd. Errors: -errno. */
 int xtal_os_epoll_create(int *fd);
 int xtal_os_epoll_add(int epfd, int fd, uint64_t tag);
+/* Changes what fd, already added with this tag, is watched for; with 0 nothing is reported, not
+ * even its end. Any thread. */
+enum {
+	XTAL_OS_READABLE = 1,
+	XTAL_OS_WRITABLE = 2,
+	XTAL_OS_ONCE = 4, /* until the next report, then 0 */
+};
+int xtal_os_epoll_change(int epfd, int fd, uint64_t tag, unsigned what);
 void xtal_os_epoll_remove(int epfd, int fd);
-/* Up to max tags of readable (or hung-up) fds; 0 at the deadline; -errno. */
+/* Up to max tags of ready (or hung-up) fds; 0 at the deadline; -errno. */
 int xtal_os_epoll_wait(int epfd, uint64_t *tags, int max, uint64_t deadline);
 
 /* Waits until fd is readable. 1, 0 at the deadline, -errno. */

@@ -2,7 +2,8 @@
 /*
  * The control messages of one host, over a unix socket: handshake, and resolving of segments.
  * They carry file descriptors beside these bytes, and never leave the machine, so the layout
- * is native. A receiver checks each with xtal_control_check() before it reads a field.
+ * is native. A receiver checks each with xtal_control_check() before it reads a field. Between
+ * them travel messages of one byte, the doorbells (xtal_os_nudge()).
  */
 #ifndef XTAL_WIRE_CONTROL_H
 #define XTAL_WIRE_CONTROL_H
@@ -11,11 +12,11 @@
 #include <stdint.h>
 
 #define XTAL_CONTROL_MAGIC   0x434c5458u
-#define XTAL_CONTROL_VERSION 1u
+#define XTAL_CONTROL_VERSION 2u
 
 enum xtal_control_type {
-	XTAL_CONTROL_HELLO = 1, /* initiator: who I am, whom I look for; fd: my doorbell */
-	XTAL_CONTROL_WELCOME,   /* target; fds: slot table, link memory, its doorbell */
+	XTAL_CONTROL_HELLO = 1, /* initiator: who I am, whom I look for */
+	XTAL_CONTROL_WELCOME,   /* target; fds: slot table, link memory */
 	XTAL_CONTROL_REFUSE,    /* target: status and text; the link ends */
 	XTAL_CONTROL_RESOLVE,   /* initiator: may I touch this range? */
 	XTAL_CONTROL_GRANT,     /* target; fd when the pages can be mapped */

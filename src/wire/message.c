@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "wire/bytes.h"
+
 /* Where each field begins. */
 enum offset {
 	AT_MAGIC = 0,
@@ -40,47 +42,6 @@ enum offset {
 };
 
 #define RIGHTS (XTAL_MSG_RIGHT_READ | XTAL_MSG_RIGHT_WRITE | XTAL_MSG_RIGHT_ATOMIC)
-
-static inline void put16(uint8_t *p, uint16_t v)
-{
-	p[0] = (uint8_t)v;
-	p[1] = (uint8_t)(v >> 8);
-}
-
-static inline void put32(uint8_t *p, uint32_t v)
-{
-	p[0] = (uint8_t)v;
-	p[1] = (uint8_t)(v >> 8);
-	p[2] = (uint8_t)(v >> 16);
-	p[3] = (uint8_t)(v >> 24);
-}
-
-static inline void put64(uint8_t *p, uint64_t v)
-{
-	p[0] = (uint8_t)v;
-	p[1] = (uint8_t)(v >> 8);
-	p[2] = (uint8_t)(v >> 16);
-	p[3] = (uint8_t)(v >> 24);
-	p[4] = (uint8_t)(v >> 32);
-	p[5] = (uint8_t)(v >> 40);
-	p[6] = (uint8_t)(v >> 48);
-	p[7] = (uint8_t)(v >> 56);
-}
-
-static inline uint16_t get16(const uint8_t *p)
-{
-	return (uint16_t)(p[0] | p[1] << 8);
-}
-
-static inline uint32_t get32(const uint8_t *p)
-{
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-static inline uint64_t get64(const uint8_t *p)
-{
-	return (uint64_t)get32(p) | (uint64_t)get32(p + 4) << 32;
-}
 
 bool xtal_msg_status_allowed(enum xtal_status status)
 {
@@ -344,37 +305,37 @@ const char *xtal_msg_check(const struct xtal_msg *m)
 
 void xtal_msg_encode(const struct xtal_msg *m, uint8_t out[XTAL_MSG_HEADER])
 {
-	put32(out + AT_MAGIC, XTAL_MSG_MAGIC);
+	xtal_put32(out + AT_MAGIC, XTAL_MSG_MAGIC);
 	out[AT_VERSION] = XTAL_MSG_VERSION;
 	out[AT_TYPE] = (uint8_t)m->type;
-	put16(out + AT_FLAGS, m->flags);
-	put16(out + AT_HEADER_LENGTH, XTAL_MSG_HEADER);
+	xtal_put16(out + AT_FLAGS, m->flags);
+	xtal_put16(out + AT_HEADER_LENGTH, XTAL_MSG_HEADER);
 	out[AT_ATOMIC] = (uint8_t)m->atomic;
 	out[AT_OPERAND_SIZE] = m->operand_size;
-	put32(out + AT_STATUS, (uint32_t)m->status);
-	put64(out + AT_SEQ, m->seq);
-	put64(out + AT_ACK, m->ack);
-	put64(out + AT_ID, m->id);
-	put64(out + AT_INCARNATION, m->incarnation);
-	put64(out + AT_ADDR, m->addr);
-	put64(out + AT_TOTAL, m->total);
-	put64(out + AT_OFFSET, m->offset);
-	put64(out + AT_PIECE, m->piece);
-	put64(out + AT_PAYLOAD, m->payload);
-	put32(out + AT_TOKEN, m->token);
-	put32(out + AT_TID, m->tid);
-	put32(out + AT_KEY, m->key);
-	put32(out + AT_RIGHTS, m->rights);
-	put64(out + AT_OPERAND, m->operand[0]);
-	put64(out + AT_OPERAND + 8, m->operand[1]);
-	put64(out + AT_COMPARE, m->compare[0]);
-	put64(out + AT_COMPARE + 8, m->compare[1]);
-	put64(out + AT_NOTIFY_ADDR, m->notify.addr);
-	put64(out + AT_NOTIFY_DATA, m->notify.data);
-	put32(out + AT_NOTIFY_TID, m->notify.tid);
-	put32(out + AT_NOTIFY_TOKEN, m->notify.token);
-	put64(out + AT_EXPIRY, m->expiry);
-	put64(out + AT_STAMP, m->stamp);
+	xtal_put32(out + AT_STATUS, (uint32_t)m->status);
+	xtal_put64(out + AT_SEQ, m->seq);
+	xtal_put64(out + AT_ACK, m->ack);
+	xtal_put64(out + AT_ID, m->id);
+	xtal_put64(out + AT_INCARNATION, m->incarnation);
+	xtal_put64(out + AT_ADDR, m->addr);
+	xtal_put64(out + AT_TOTAL, m->total);
+	xtal_put64(out + AT_OFFSET, m->offset);
+	xtal_put64(out + AT_PIECE, m->piece);
+	xtal_put64(out + AT_PAYLOAD, m->payload);
+	xtal_put32(out + AT_TOKEN, m->token);
+	xtal_put32(out + AT_TID, m->tid);
+	xtal_put32(out + AT_KEY, m->key);
+	xtal_put32(out + AT_RIGHTS, m->rights);
+	xtal_put64(out + AT_OPERAND, m->operand[0]);
+	xtal_put64(out + AT_OPERAND + 8, m->operand[1]);
+	xtal_put64(out + AT_COMPARE, m->compare[0]);
+	xtal_put64(out + AT_COMPARE + 8, m->compare[1]);
+	xtal_put64(out + AT_NOTIFY_ADDR, m->notify.addr);
+	xtal_put64(out + AT_NOTIFY_DATA, m->notify.data);
+	xtal_put32(out + AT_NOTIFY_TID, m->notify.tid);
+	xtal_put32(out + AT_NOTIFY_TOKEN, m->notify.token);
+	xtal_put64(out + AT_EXPIRY, m->expiry);
+	xtal_put64(out + AT_STAMP, m->stamp);
 	memset(out + AT_RESERVED, 0, XTAL_MSG_HEADER - AT_RESERVED);
 }
 
@@ -383,17 +344,17 @@ static const char *check_frame(const uint8_t *in, size_t avail)
 {
 	if (avail < XTAL_MSG_HEADER)
 		return "frame is shorter than a header";
-	if (get32(in + AT_MAGIC) == __builtin_bswap32(XTAL_MSG_MAGIC))
+	if (xtal_get32(in + AT_MAGIC) == __builtin_bswap32(XTAL_MSG_MAGIC))
 		return "peer writes in the other byte order";
-	if (get32(in + AT_MAGIC) != XTAL_MSG_MAGIC)
+	if (xtal_get32(in + AT_MAGIC) != XTAL_MSG_MAGIC)
 		return "magic number is wrong";
 	if (in[AT_VERSION] != XTAL_MSG_VERSION)
 		return "protocol version is not ours";
-	if (get16(in + AT_HEADER_LENGTH) != XTAL_MSG_HEADER)
+	if (xtal_get16(in + AT_HEADER_LENGTH) != XTAL_MSG_HEADER)
 		return "header length is wrong";
-	if (get32(in + AT_STATUS) >= XTAL_STATUS_COUNT)
+	if (xtal_get32(in + AT_STATUS) >= XTAL_STATUS_COUNT)
 		return "unknown status";
-	if ((get64(in + AT_RESERVED) | get64(in + AT_RESERVED + 8)) != 0)
+	if ((xtal_get64(in + AT_RESERVED) | xtal_get64(in + AT_RESERVED + 8)) != 0)
 		return "reserved bytes are not zero";
 	return NULL;
 }
@@ -402,33 +363,33 @@ static const char *check_frame(const uint8_t *in, size_t avail)
 static void read_fields(const uint8_t *in, struct xtal_msg *m)
 {
 	m->type = (enum xtal_msg_type)in[AT_TYPE];
-	m->flags = get16(in + AT_FLAGS);
+	m->flags = xtal_get16(in + AT_FLAGS);
 	m->atomic = (enum xtal_msg_atomic)in[AT_ATOMIC];
 	m->operand_size = in[AT_OPERAND_SIZE];
-	m->status = (enum xtal_status)get32(in + AT_STATUS);
-	m->seq = get64(in + AT_SEQ);
-	m->ack = get64(in + AT_ACK);
-	m->id = get64(in + AT_ID);
-	m->incarnation = get64(in + AT_INCARNATION);
-	m->addr = get64(in + AT_ADDR);
-	m->total = get64(in + AT_TOTAL);
-	m->offset = get64(in + AT_OFFSET);
-	m->piece = get64(in + AT_PIECE);
-	m->payload = get64(in + AT_PAYLOAD);
-	m->token = get32(in + AT_TOKEN);
-	m->tid = get32(in + AT_TID);
-	m->key = get32(in + AT_KEY);
-	m->rights = get32(in + AT_RIGHTS);
-	m->operand[0] = get64(in + AT_OPERAND);
-	m->operand[1] = get64(in + AT_OPERAND + 8);
-	m->compare[0] = get64(in + AT_COMPARE);
-	m->compare[1] = get64(in + AT_COMPARE + 8);
-	m->notify.addr = get64(in + AT_NOTIFY_ADDR);
-	m->notify.data = get64(in + AT_NOTIFY_DATA);
-	m->notify.tid = get32(in + AT_NOTIFY_TID);
-	m->notify.token = get32(in + AT_NOTIFY_TOKEN);
-	m->expiry = get64(in + AT_EXPIRY);
-	m->stamp = get64(in + AT_STAMP);
+	m->status = (enum xtal_status)xtal_get32(in + AT_STATUS);
+	m->seq = xtal_get64(in + AT_SEQ);
+	m->ack = xtal_get64(in + AT_ACK);
+	m->id = xtal_get64(in + AT_ID);
+	m->incarnation = xtal_get64(in + AT_INCARNATION);
+	m->addr = xtal_get64(in + AT_ADDR);
+	m->total = xtal_get64(in + AT_TOTAL);
+	m->offset = xtal_get64(in + AT_OFFSET);
+	m->piece = xtal_get64(in + AT_PIECE);
+	m->payload = xtal_get64(in + AT_PAYLOAD);
+	m->token = xtal_get32(in + AT_TOKEN);
+	m->tid = xtal_get32(in + AT_TID);
+	m->key = xtal_get32(in + AT_KEY);
+	m->rights = xtal_get32(in + AT_RIGHTS);
+	m->operand[0] = xtal_get64(in + AT_OPERAND);
+	m->operand[1] = xtal_get64(in + AT_OPERAND + 8);
+	m->compare[0] = xtal_get64(in + AT_COMPARE);
+	m->compare[1] = xtal_get64(in + AT_COMPARE + 8);
+	m->notify.addr = xtal_get64(in + AT_NOTIFY_ADDR);
+	m->notify.data = xtal_get64(in + AT_NOTIFY_DATA);
+	m->notify.tid = xtal_get32(in + AT_NOTIFY_TID);
+	m->notify.token = xtal_get32(in + AT_NOTIFY_TOKEN);
+	m->expiry = xtal_get64(in + AT_EXPIRY);
+	m->stamp = xtal_get64(in + AT_STAMP);
 }
 
 /* *payload: what the carrier knows, or NULL. */

@@ -5,39 +5,21 @@
 #include <errno.h>
 #include <string.h>
 
-static struct xtal_requester_slot *slot_at(const struct xtal_requester *r, uint64_t index)
-{
-	return &r->config.slots[index & (r->config.window - 1)];
-}
-
-static uint64_t add_saturated(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-static uint64_t deadline_of(const struct xtal_requester *r, const struct xtal_requester_slot *s)
-{
-	uint64_t moved;
-
-	if (s->request.limit == 0 || r->progress_at == 0)
-		return s->request.deadline;
-	moved = add_saturated(r->progress_at, s->request.limit);
-	return moved > s->request.deadline ? moved : s->request.deadline;
-}
+#include "wire/requester_impl.h"
 
 /* The deadline less the margin, in the target's clock. It is safe because the target's clock
  * showed peer_stamp no later than ours showed peer_stamp_at. */
 static uint64_t lease_of(const struct xtal_requester *r, const struct xtal_requester_slot *s)
 {
 	const struct xtal_requester_config *c = &r->config;
-	uint64_t deadline = deadline_of(r, s);
-	uint64_t spent = add_saturated(c->peer_stamp_at, c->margin);
+	uint64_t deadline = xtal_requester_deadline(r, s);
+	uint64_t spent = xtal_add_saturated(c->peer_stamp_at, c->margin);
 
 	if (deadline == XTAL_NO_DEADLINE || c->peer_stamp == 0)
 		return 0;
 	if (deadline <= spent)
 		return c->peer_stamp;
-	return add_saturated(c->peer_stamp, deadline - spent);
+	return xtal_add_saturated(c->peer_stamp, deadline - spent);
 }
 
 static uint64_t next_piece(const struct xtal_requester *r, const struct xtal_requester_slot *s)
@@ -48,13 +30,6 @@ static uint64_t next_piece(const struct xtal_requester *r, const struct xtal_req
 	if (s->request.type == XTAL_MSG_ATOMIC || left <= r->config.piece)
 		return left;
 	return r->config.piece;
-}
-
-static void free_slot(struct xtal_requester *r, struct xtal_requester_slot *s)
-{
-	s->state = XTAL_SLOT_FREE;
-	while (r->head != r->tail && slot_at(r, r->head)->state == XTAL_SLOT_FREE)
-		r->head++;
 }
 
 int xtal_requester_init(struct xtal_requester *r, const struct xtal_requester_config *config)
@@ -120,7 +95,7 @@ static void make_frame(const struct xtal_requester *r, const struct xtal_request
 
 int xtal_requester_submit(struct xtal_requester *r, const struct xtal_request *request)
 {
-	struct xtal_requester_slot *s = slot_at(r, r->tail);
+	struct xtal_requester_slot *s = xtal_requester_slot_at(r, r->tail);
 	struct xtal_msg first;
 
 	if (r->closed)
@@ -136,7 +111,7 @@ int xtal_requester_submit(struct xtal_requester *r, const struct xtal_request *r
 		narrow(s->request.operand, request->operand_size);
 		narrow(s->request.compare, request->operand_size);
 	}
-	s->frames = s->framed = s->received = 0;
+	s->frames = s->framed = s->received = s->base = 0;
 	s->all_framed = false;
 	make_frame(r, s, 0, &first);
 	if (xtal_msg_check(&first))
@@ -152,7 +127,7 @@ static struct xtal_requester_slot *slot_to_frame(const struct xtal_requester *r)
 	uint64_t i = r->next - r->head > r->tail - r->head ? r->head : r->next;
 
 	for (; i != r->tail; i++) {
-		struct xtal_requester_slot *s = slot_at(r, i);
+		struct xtal_requester_slot *s = xtal_requester_slot_at(r, i);
 
 		if (s->state == XTAL_SLOT_OPEN && !s->all_framed)
 			return s;
@@ -160,12 +135,26 @@ static struct xtal_requester_slot *slot_to_frame(const struct xtal_requester *r)
 	return NULL;
 }
 
+/* A READ is executed again when its answer is lost, and must not see then what comes after it;
+ * and the target of a resumable link does not take what comes too late. */
+static bool may_send(const struct xtal_requester *r, const struct xtal_requester_slot *s,
+		     uint64_t now)
+{
+	uint64_t deadline = xtal_requester_deadline(r, s);
+
+	if (!r->config.resumable)
+		return true;
+	if (s->request.type != XTAL_MSG_READ && r->reads != 0)
+		return false;
+	return deadline == XTAL_NO_DEADLINE || xtal_add_saturated(now, r->config.margin) < deadline;
+}
+
 bool xtal_requester_next_frame(const struct xtal_requester *r, uint64_t now,
 			       struct xtal_requester_frame *out)
 {
 	const struct xtal_requester_slot *s = slot_to_frame(r);
 
-	if (!s || r->closed)
+	if (!s || r->closed || !may_send(r, s, now))
 		return false;
 	make_frame(r, s, now, &out->msg);
 	out->cookie = s->request.cookie;
@@ -180,8 +169,11 @@ void xtal_requester_sent(struct xtal_requester *r)
 
 	if (!s)
 		return;
-	if (s->frames == 0)
+	if (s->frames == 0) {
 		s->first_seq = r->seq;
+		s->base = s->framed;
+		r->reads += s->request.type == XTAL_MSG_READ;
+	}
 	s->framed += next_piece(r, s);
 	s->all_framed = s->framed == s->request.len;
 	s->frames++;
@@ -189,7 +181,7 @@ void xtal_requester_sent(struct xtal_requester *r)
 	if (r->next - r->head > r->tail - r->head)
 		r->next = r->head;
 	while (r->next != r->tail) {
-		const struct xtal_requester_slot *n = slot_at(r, r->next);
+		const struct xtal_requester_slot *n = xtal_requester_slot_at(r, r->next);
 
 		if (n->state == XTAL_SLOT_OPEN && !n->all_framed)
 			break;
@@ -222,7 +214,7 @@ static struct xtal_requester_slot *slot_answered(const struct xtal_requester *r,
 						 const char **why)
 {
 	for (uint64_t i = r->head; i != r->tail; i++) {
-		struct xtal_requester_slot *s = slot_at(r, i);
+		struct xtal_requester_slot *s = xtal_requester_slot_at(r, i);
 
 		if (s->state == XTAL_SLOT_FREE)
 			continue;
@@ -252,7 +244,7 @@ static const char *check_answer(const struct xtal_requester *r, const struct xta
 		return "response with another operation's id";
 	if (m->total != q->len)
 		return "response with another length";
-	if (q->type == XTAL_MSG_READ && frame * r->config.piece != s->received)
+	if (q->type == XTAL_MSG_READ && s->base + frame * r->config.piece != s->received)
 		return "response to a piece that is not the next";
 	if (m->status != XTAL_OK)
 		return NULL;
@@ -273,11 +265,10 @@ static const char *check_answer(const struct xtal_requester *r, const struct xta
 	return m->payload == want ? NULL : "response with more or less data than asked";
 }
 
-static int receive_response(struct xtal_requester *r, const struct xtal_msg *m, uint64_t now,
-			    struct xtal_requester_effect *out, const char **why)
+static int check_response(const struct xtal_requester *r, const struct xtal_msg *m, uint64_t *index,
+			  struct xtal_requester_effect *out, const char **why)
 {
 	struct xtal_requester_slot *s;
-	uint64_t index = 0;
 
 	if (m->seq != r->response_seq) {
 		*why = "response is out of order";
@@ -287,7 +278,7 @@ static int receive_response(struct xtal_requester *r, const struct xtal_msg *m, 
 		*why = "response to a frame that was never sent";
 		return -EPROTO;
 	}
-	s = slot_answered(r, m, &index, why);
+	s = slot_answered(r, m, index, why);
 	if (!s)
 		return -EPROTO;
 	*why = check_answer(r, s, m);
@@ -303,13 +294,26 @@ static int receive_response(struct xtal_requester *r, const struct xtal_msg *m, 
 		.finished = m->flags & XTAL_MSG_LAST,
 		.ignored = s->state == XTAL_SLOT_GIVEN_UP,
 	};
-	for (uint64_t i = r->head; i != index; i++)
-		slot_at(r, i)->state = XTAL_SLOT_FREE;
-	s->received += m->payload;
-	if (out->finished)
-		free_slot(r, s);
 	if (out->ignored)
 		out->finished = false;
+	return 0;
+}
+
+static int receive_response(struct xtal_requester *r, const struct xtal_msg *m, uint64_t now,
+			    struct xtal_requester_effect *out, const char **why)
+{
+	struct xtal_requester_slot *s;
+	uint64_t index = 0;
+	int err = check_response(r, m, &index, out, why);
+
+	if (err)
+		return err;
+	s = xtal_requester_slot_at(r, index);
+	for (uint64_t i = r->head; i != index; i++)
+		xtal_requester_slot_at(r, i)->state = XTAL_SLOT_FREE;
+	s->received += m->payload;
+	if (m->flags & XTAL_MSG_LAST)
+		xtal_requester_free(r, s);
 	r->response_seq++;
 	xtal_requester_progress(r, m->ack, now);
 	r->progress_at = now;
@@ -322,12 +326,39 @@ static int receive_response(struct xtal_requester *r, const struct xtal_msg *m, 
 static void forget_given_up(struct xtal_requester *r, uint64_t seq)
 {
 	for (uint64_t i = r->head; i != r->tail; i++) {
-		struct xtal_requester_slot *s = slot_at(r, i);
+		struct xtal_requester_slot *s = xtal_requester_slot_at(r, i);
 
 		if (s->state == XTAL_SLOT_GIVEN_UP &&
 		    !xtal_seq_after(s->first_seq + s->frames - 1, seq))
-			free_slot(r, s);
+			xtal_requester_free(r, s);
 	}
+}
+
+static int check_pong(const struct xtal_requester *r, const struct xtal_msg *m,
+		      struct xtal_requester_effect *out, const char **why)
+{
+	if (xtal_seq_after(m->ack, r->seq - 1)) {
+		*why = "pong for a frame that was never sent";
+		return -EPROTO;
+	}
+	*out = (struct xtal_requester_effect){ .cookie = m->id, .ignored = true };
+	return 0;
+}
+
+int xtal_requester_check(const struct xtal_requester *r, const struct xtal_msg *m,
+			 struct xtal_requester_effect *out, const char **why)
+{
+	const char *reason = "request where an answer was due";
+	uint64_t index;
+	int err = -EPROTO;
+
+	if (m->type == XTAL_MSG_RESPONSE)
+		err = check_response(r, m, &index, out, &reason);
+	else if (m->type == XTAL_MSG_PONG)
+		err = check_pong(r, m, out, &reason);
+	if (err && why)
+		*why = reason;
+	return err;
 }
 
 int xtal_requester_receive(struct xtal_requester *r, const struct xtal_msg *m, uint64_t now,
@@ -341,15 +372,12 @@ int xtal_requester_receive(struct xtal_requester *r, const struct xtal_msg *m, u
 		err = receive_response(r, m, now, out, &reason);
 		break;
 	case XTAL_MSG_PONG:
-		if (xtal_seq_after(m->ack, r->seq - 1)) {
-			reason = "pong for a frame that was never sent";
+		err = check_pong(r, m, out, &reason);
+		if (err)
 			break;
-		}
-		*out = (struct xtal_requester_effect){ .cookie = m->id, .ignored = true };
 		xtal_requester_progress(r, m->ack, now);
 		forget_given_up(r, m->ack);
 		note_stamp(r, m, now);
-		err = 0;
 		break;
 	case XTAL_MSG_WRITE:
 	case XTAL_MSG_READ:
@@ -370,74 +398,4 @@ void xtal_requester_ping(const struct xtal_requester *r, uint64_t now, struct xt
 		.ack = r->response_seq - 1,
 		.stamp = now,
 	};
-}
-
-uint64_t xtal_requester_next_deadline(const struct xtal_requester *r)
-{
-	uint64_t least = XTAL_NO_DEADLINE;
-
-	for (uint64_t i = r->head; i != r->tail; i++) {
-		const struct xtal_requester_slot *s = slot_at(r, i);
-		uint64_t deadline = deadline_of(r, s);
-
-		if (s->state == XTAL_SLOT_OPEN && deadline < least)
-			least = deadline;
-	}
-	return least;
-}
-
-bool xtal_requester_next_expired(const struct xtal_requester *r, uint64_t now,
-				 struct xtal_requester_expired *out)
-{
-	for (uint64_t i = r->head; i != r->tail; i++) {
-		const struct xtal_requester_slot *s = slot_at(r, i);
-		uint64_t deadline = deadline_of(r, s);
-
-		if (s->state != XTAL_SLOT_OPEN || deadline == XTAL_NO_DEADLINE || now < deadline)
-			continue;
-		*out = (struct xtal_requester_expired){
-			.cookie = s->request.cookie,
-			.first_seq = s->first_seq,
-			.frames = s->frames,
-		};
-		return true;
-	}
-	return false;
-}
-
-int xtal_requester_abandon(struct xtal_requester *r, uint64_t cookie, bool silent)
-{
-	for (uint64_t i = r->head; i != r->tail; i++) {
-		struct xtal_requester_slot *s = slot_at(r, i);
-
-		if (s->state != XTAL_SLOT_OPEN || s->request.cookie != cookie)
-			continue;
-		if (silent || s->frames == 0)
-			free_slot(r, s);
-		else
-			s->state = XTAL_SLOT_GIVEN_UP;
-		return 0;
-	}
-	return -ENOENT;
-}
-
-bool xtal_requester_fail_next(struct xtal_requester *r, enum xtal_status status,
-			      struct xtal_requester_effect *out)
-{
-	r->closed = true;
-	while (r->head != r->tail) {
-		struct xtal_requester_slot *s = slot_at(r, r->head++);
-		bool open = s->state == XTAL_SLOT_OPEN;
-
-		s->state = XTAL_SLOT_FREE;
-		if (!open)
-			continue;
-		*out = (struct xtal_requester_effect){
-			.cookie = s->request.cookie,
-			.status = status,
-			.finished = true,
-		};
-		return true;
-	}
-	return false;
 }

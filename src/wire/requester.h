@@ -45,6 +45,7 @@ struct xtal_requester_slot {
 	struct xtal_request request;
 	enum xtal_slot_state state;
 	uint64_t first_seq; /* of its first frame, valid when frames > 0 */
+	uint64_t base;      /* where in the operation that frame begins */
 	uint64_t frames;    /* numbered so far */
 	uint64_t framed;    /* bytes of the operation covered by them */
 	uint64_t received;  /* READ: bytes answered */
@@ -60,6 +61,7 @@ struct xtal_requester_config {
 	uint64_t margin;      /* ns by which a lease ends before the deadline */
 	uint64_t peer_stamp, peer_stamp_at; /* target's clock, and ours when it arrived; 0, 0: none
 					     * (no lease before the first answer) */
+	bool resumable; /* frames may be lost with their carrier, see xtal_requester_rewind() */
 };
 
 struct xtal_requester {
@@ -69,6 +71,7 @@ struct xtal_requester {
 	uint64_t response_seq;     /* next RESPONSE's number */
 	uint64_t acked;            /* the newest request frame known to be consumed */
 	uint64_t progress_at;
+	uint32_t reads; /* open READs of which a frame has been sent */
 	bool closed;
 };
 
@@ -106,7 +109,9 @@ int xtal_requester_submit(struct xtal_requester *r, const struct xtal_request *r
 
 /*
  * Shows the next frame to send without taking it; false when there is none. The caller makes
- * room in the carrier, copies header and payload, and then calls xtal_requester_sent().
+ * room in the carrier, copies header and payload, and then calls xtal_requester_sent(). When
+ * resumable: none while a WRITE or ATOMIC is next and READs before it are not answered, nor
+ * when the lease of the next is over (its deadline comes a margin later).
  */
 bool xtal_requester_next_frame(const struct xtal_requester *r, uint64_t now,
 			       struct xtal_requester_frame *out);
@@ -119,6 +124,21 @@ void xtal_requester_sent(struct xtal_requester *r);
  */
 int xtal_requester_receive(struct xtal_requester *r, const struct xtal_msg *m, uint64_t now,
 			   struct xtal_requester_effect *out, const char **why);
+
+/* Whether receive would take m, and the effect it would have. Changes nothing. */
+int xtal_requester_check(const struct xtal_requester *r, const struct xtal_msg *m,
+			 struct xtal_requester_effect *out, const char **why);
+
+/*
+ * The carrier was replaced: the target has executed the frames up to `executed`, and those after
+ * it are lost. They are numbered and framed anew, as are READs whose answer is lost; answers of
+ * other operations that are lost come once more. Errors: -EPROTO: not possible (executed frames
+ * that were never sent, or fewer than it said before).
+ */
+int xtal_requester_rewind(struct xtal_requester *r, uint64_t executed, uint64_t now);
+
+/* True while an operation has not ended for the caller. */
+bool xtal_requester_is_busy(const struct xtal_requester *r);
 
 /*
  * The carrier knows that the target has consumed the request frames up to seq (the ring's head

@@ -17,9 +17,9 @@ int xtal_responder_init(struct xtal_responder *r, const struct xtal_responder_co
 		.config = *config,
 		.seq = config->first_seq,
 		.reply_seq = config->first_seq,
+		.acked = config->first_seq - 1,
+		.lost = config->first_seq - 1,
 	};
-	if (config->cache_size != 0)
-		memset(config->cache, 0, config->cache_size * sizeof(config->cache[0]));
 	return 0;
 }
 
@@ -38,10 +38,13 @@ static bool same_operation(const struct xtal_msg *a, const struct xtal_msg *b)
 	       a->notify.token == b->notify.token;
 }
 
-/* Places the frame in its operation. Returns why it does not belong there, or NULL. */
-static const char *enter(struct xtal_responder *r, const struct xtal_msg *m)
+/* Places the frame in its operation. Returns why it does not belong there, or NULL. *first: it
+ * begins the operation, for all that we know. */
+static const char *enter(struct xtal_responder *r, const struct xtal_msg *m, bool *first)
 {
 	bool jumped = m->seq != r->seq;
+	/* An initiator that has received part of a READ asks for the rest of it. */
+	bool begins = m->offset == 0 || (r->resumed && m->type == XTAL_MSG_READ);
 
 	if (jumped && !(r->config.gaps && xtal_seq_after(m->seq, r->seq)))
 		return "request is out of order";
@@ -49,7 +52,7 @@ static const char *enter(struct xtal_responder *r, const struct xtal_msg *m)
 		return "request acknowledges a response that was never sent";
 	if (m->piece > r->config.piece)
 		return "piece is longer than agreed";
-	if (m->offset == 0) {
+	if (begins) {
 		r->is_ended = false;
 	} else if (jumped) {
 		/* earlier pieces were cancelled, so its initiator has given it up */
@@ -63,9 +66,13 @@ static const char *enter(struct xtal_responder *r, const struct xtal_msg *m)
 	}
 	r->open_next = m->offset + m->piece;
 	r->is_open = r->open_next < m->total;
-	if (r->is_open && (m->offset == 0 || jumped))
+	if (r->is_open && (begins || jumped))
 		r->open = *m;
 	r->seq = m->seq + 1;
+	if (xtal_seq_after(m->ack, r->acked))
+		r->acked = m->ack;
+	r->resumed = false;
+	*first = begins;
 	return NULL;
 }
 
@@ -85,29 +92,38 @@ static void make_reply(struct xtal_responder *r, uint64_t seq, uint64_t id, uint
 static void remember(struct xtal_responder *r, const struct xtal_msg *reply)
 {
 	const struct xtal_responder_config *c = &r->config;
+	struct xtal_responder_result *result;
 
-	if (c->cache_size == 0)
+	if (c->cache_size == 0) {
+		r->lost = reply->seq;
 		return;
-	c->cache[r->cached++ & (c->cache_size - 1)] = (struct xtal_responder_result){
+	}
+	result = &c->cache[r->cached & (c->cache_size - 1)];
+	if (r->cached++ >= c->cache_size)
+		r->lost = result->number;
+	r->replayed = r->cached;
+	*result = (struct xtal_responder_result){
 		.seq = reply->ack,
+		.number = reply->seq,
 		.id = reply->id,
 		.total = reply->total,
 		.status = reply->status,
 		.atomic = reply->atomic,
 		.operand_size = reply->operand_size,
-		.valid = true,
 		.old = { reply->operand[0], reply->operand[1] },
 	};
 }
 
 static void make_failure(struct xtal_responder *r, const struct xtal_responder_effect *e,
-			 enum xtal_status status, uint64_t now, struct xtal_msg *reply)
+			 bool is_read, enum xtal_status status, uint64_t now,
+			 struct xtal_msg *reply)
 {
 	make_reply(r, e->seq, e->id, e->total, now, reply);
 	reply->flags = XTAL_MSG_LAST;
 	reply->status = status;
 	r->is_ended = true;
-	remember(r, reply);
+	if (!is_read)
+		remember(r, reply);
 }
 
 static void drop(struct xtal_responder *r, const char *why, struct xtal_responder_effect *out)
@@ -134,8 +150,8 @@ static enum xtal_responder_kind kind_of(enum xtal_msg_type type)
 	return XTAL_RESPONDER_DROP;
 }
 
-static void feed_request(struct xtal_responder *r, const struct xtal_msg *m, uint64_t now,
-			 struct xtal_responder_effect *out)
+static void feed_request(struct xtal_responder *r, const struct xtal_msg *m, bool first,
+			 uint64_t now, struct xtal_responder_effect *out)
 {
 	/* field by field, because most effects leave the reply alone */
 	out->kind = kind_of(m->type);
@@ -145,7 +161,7 @@ static void feed_request(struct xtal_responder *r, const struct xtal_msg *m, uin
 	out->total = m->total;
 	out->offset = m->offset;
 	out->len = m->piece;
-	out->first = m->offset == 0;
+	out->first = first;
 	out->last = m->offset + m->piece == m->total;
 	out->token_valid = m->flags & XTAL_MSG_TOKEN;
 	out->token = m->token;
@@ -166,13 +182,15 @@ static void feed_request(struct xtal_responder *r, const struct xtal_msg *m, uin
 	} else if (m->incarnation != r->config.incarnation) {
 		out->kind = XTAL_RESPONDER_REPLY;
 		out->why = "request for another incarnation of this context";
-		make_failure(r, out, XTAL_REMOTE_ACCESS, now, &out->reply);
+		make_failure(r, out, m->type == XTAL_MSG_READ, XTAL_REMOTE_ACCESS, now,
+			     &out->reply);
 	} else if (m->expiry != 0 && now > m->expiry) {
 		out->kind = XTAL_RESPONDER_REPLY;
 		out->why = "request has expired";
-		make_failure(r, out, XTAL_UNREACHABLE, now, &out->reply);
+		make_failure(r, out, m->type == XTAL_MSG_READ, XTAL_UNREACHABLE, now, &out->reply);
 	} else {
 		r->waiting = true;
+		r->waiting_at = m->offset;
 	}
 }
 
@@ -180,6 +198,7 @@ void xtal_responder_feed(struct xtal_responder *r, const struct xtal_msg *m, uin
 			 struct xtal_responder_effect *out)
 {
 	const char *why;
+	bool first = false;
 
 	if (r->dropped) {
 		drop(r, "link was dropped", out);
@@ -189,11 +208,12 @@ void xtal_responder_feed(struct xtal_responder *r, const struct xtal_msg *m, uin
 	case XTAL_RESPONDER_WRITE:
 	case XTAL_RESPONDER_READ:
 	case XTAL_RESPONDER_ATOMIC:
-		why = r->waiting ? "request before the one in front was executed" : enter(r, m);
+		why = r->waiting ? "request before the one in front was executed"
+				 : enter(r, m, &first);
 		if (why)
 			drop(r, why, out);
 		else
-			feed_request(r, m, now, out);
+			feed_request(r, m, first, now, out);
 		return;
 	case XTAL_RESPONDER_REPLY:
 		*out = (struct xtal_responder_effect){
@@ -226,7 +246,7 @@ bool xtal_responder_result(struct xtal_responder *r, const struct xtal_responder
 	if (!xtal_msg_status_allowed(status))
 		status = XTAL_REMOTE_OPERATION;
 	if (status != XTAL_OK) {
-		make_failure(r, e, status, now, reply);
+		make_failure(r, e, e->kind == XTAL_RESPONDER_READ, status, now, reply);
 		return true;
 	}
 	if (e->kind == XTAL_RESPONDER_WRITE && !e->last)
@@ -237,7 +257,7 @@ bool xtal_responder_result(struct xtal_responder *r, const struct xtal_responder
 	if (e->kind == XTAL_RESPONDER_READ) {
 		reply->offset = e->offset;
 		reply->piece = reply->payload = e->len;
-		return true; /* a read is executed again, not replayed */
+		return true;
 	}
 	if (e->kind == XTAL_RESPONDER_ATOMIC) {
 		reply->atomic = e->atomic;
@@ -251,22 +271,44 @@ bool xtal_responder_result(struct xtal_responder *r, const struct xtal_responder
 	return true;
 }
 
-int xtal_responder_replay(struct xtal_responder *r, uint64_t seq, uint64_t now,
-			  struct xtal_msg *reply)
+int xtal_responder_resume(struct xtal_responder *r, uint64_t received)
 {
-	for (uint32_t i = 0; i < r->config.cache_size; i++) {
-		const struct xtal_responder_result *c = &r->config.cache[i];
+	uint64_t kept = r->cached < r->config.cache_size ? r->cached : r->config.cache_size;
 
-		if (!c->valid || c->seq != seq)
-			continue;
-		make_reply(r, c->seq, c->id, c->total, now, reply);
-		reply->flags = XTAL_MSG_LAST;
-		reply->status = c->status;
-		reply->atomic = c->atomic;
-		reply->operand_size = c->operand_size;
-		reply->operand[0] = c->old[0];
-		reply->operand[1] = c->old[1];
-		return 0;
+	if (r->dropped || xtal_seq_after(received, r->reply_seq - 1) ||
+	    xtal_seq_after(r->acked, received) || xtal_seq_after(r->lost, received))
+		return -EPROTO;
+	if (r->waiting) {
+		r->waiting = false;
+		r->seq--;
+		r->open_next = r->waiting_at;
+		r->is_open = r->waiting_at != 0;
 	}
-	return -ENOENT;
+	r->acked = received;
+	r->reply_seq = received + 1;
+	r->resumed = true;
+	r->replayed = r->cached - kept;
+	while (r->replayed != r->cached &&
+	       !xtal_seq_after(r->config.cache[r->replayed & (r->config.cache_size - 1)].number,
+			       received))
+		r->replayed++;
+	return 0;
+}
+
+bool xtal_responder_replay(struct xtal_responder *r, uint64_t now, struct xtal_msg *reply)
+{
+	struct xtal_responder_result *c;
+
+	if (r->replayed == r->cached)
+		return false;
+	c = &r->config.cache[r->replayed++ & (r->config.cache_size - 1)];
+	make_reply(r, c->seq, c->id, c->total, now, reply);
+	reply->flags = XTAL_MSG_LAST;
+	reply->status = c->status;
+	reply->atomic = c->atomic;
+	reply->operand_size = c->operand_size;
+	reply->operand[0] = c->old[0];
+	reply->operand[1] = c->old[1];
+	c->number = reply->seq;
+	return true;
 }

@@ -49,14 +49,14 @@ struct xtal_responder_effect {
 	const char *why;       /* of a DROP or a refusal, else NULL */
 };
 
-/* The outcome of an executed WRITE or ATOMIC, or of a failed READ, for replay. */
+/* The outcome of a WRITE or an ATOMIC, for replay. A READ has none: it is executed again. */
 struct xtal_responder_result {
-	uint64_t seq; /* of the frame that was answered with LAST */
+	uint64_t seq;    /* of the frame that was answered with LAST */
+	uint64_t number; /* of the RESPONSE */
 	uint64_t id, total;
 	enum xtal_status status;
 	enum xtal_msg_atomic atomic;
 	uint8_t operand_size;
-	bool valid;
 	uint64_t old[2];
 };
 
@@ -73,12 +73,17 @@ struct xtal_responder {
 	struct xtal_responder_config config;
 	uint64_t seq;         /* next request frame's number */
 	uint64_t reply_seq;   /* next RESPONSE's number */
+	uint64_t acked;       /* the newest RESPONSE known to have been received */
 	uint64_t cached;      /* results put into the cache so far */
+	uint64_t lost;        /* newest RESPONSE whose result was put out of the cache */
+	uint64_t replayed;    /* results that xtal_responder_replay() is through with */
 	struct xtal_msg open; /* while is_open: the first frame seen of the operation */
 	uint64_t open_next;   /* where its next piece begins */
 	bool is_open;         /* pieces are still to come */
 	bool is_ended;        /* ... but it was answered, or given up: ignore them */
 	bool waiting;         /* an EXECUTE effect has no result yet */
+	uint64_t waiting_at;  /* ... and began here in its operation */
+	bool resumed;         /* the next frame may be in the middle of a READ */
 	bool dropped;
 };
 
@@ -106,11 +111,14 @@ bool xtal_responder_result(struct xtal_responder *r, const struct xtal_responder
 uint64_t xtal_responder_consumed(const struct xtal_responder *r);
 
 /*
- * Makes the answer to the operation that ended with frame seq once more, numbered as the next
- * reply. Errors: -ENOENT: not known, i.e. not executed, a good READ (to be executed again), or
- * older than the cache.
+ * The carrier was replaced, and the initiator has received the RESPONSEs up to `received`; later
+ * ones are lost. An EXECUTE effect without result is void: its frame will come again. Call
+ * xtal_responder_replay() until it says false before the next frame is fed. Errors: -EPROTO:
+ * not possible (never sent, acknowledged before, or no longer in the cache).
  */
-int xtal_responder_replay(struct xtal_responder *r, uint64_t seq, uint64_t now,
-			  struct xtal_msg *reply);
+int xtal_responder_resume(struct xtal_responder *r, uint64_t received);
+
+/* The next lost answer, numbered anew; false when there are no more. */
+bool xtal_responder_replay(struct xtal_responder *r, uint64_t now, struct xtal_msg *reply);
 
 #endif

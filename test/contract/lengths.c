@@ -123,7 +123,7 @@ static void lengths_around_the_limits_are_moved_whole(void **state)
 {
 	static const uint64_t lengths[] = { CAP + 1, 4 * GIB - 1, 2 * GIB + 1, CAP - 1,
 					    CAP,     2 * GIB - 1, 2 * GIB };
-	unsigned count = getenv("XTAL_SOAK") ? 7 : 2;
+	unsigned count = getenv("XTAL_TEST_SOAK") ? 7 : 2;
 	struct dma_seg *local, l, r;
 	struct big b = { 0 };
 	struct pair p;

@@ -257,12 +257,58 @@ static void a_dead_owner_ends_everything_with_9(void **state)
 	}
 }
 
+static struct xtal_path_verdict ring_verdict(struct pair *p)
+{
+	struct xtal_descriptor d = { .va = p->remote.sva,
+				     .len = p->remote.len,
+				     .tid = p->remote.tid,
+				     .token = p->remote.token_value,
+				     .token_valid = p->remote.token_value_valid };
+	struct xtal_path_info info;
+
+	assert_int_equal(xtal_path_query(p->queue, &d, -1, &info), 0);
+	for (uint32_t i = 0; i < info.candidates; i++)
+		if (info.candidate[i].kind == XTAL_PATH_RING)
+			return info.candidate[i];
+	fail_msg("no verdict on the ring");
+	return info.candidate[0];
+}
+
+/* A path that is named usable was tried. */
+static void the_ring_is_usable_while_the_owner_answers(void **state)
+{
+	struct xtal_path_verdict v;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, LEN);
+	v = ring_verdict(&p);
+	if (suite_path != XTAL_PATH_RING) { /* the suite allows one path only */
+		assert_false(v.usable);
+		assert_non_null(strstr(v.reason, "XTAL_PATHS"));
+		pair_close(&p);
+		return;
+	}
+	assert_true(v.usable);
+	assert_non_null(strstr(v.reason, "8 bytes read"));
+	stop(&p);
+	v = ring_verdict(&p);
+	assert_false(v.usable);
+	assert_non_null(strstr(v.reason, "did not answer"));
+	kill(p.actor->pid, SIGCONT);
+	v = ring_verdict(&p);
+	assert_true(v.usable);
+	do_each(&p, 3); /* the question without an answer is in nobody's way */
+	pair_close(&p);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_busy_owner_is_not_needed),
 		cmocka_unit_test(a_sleeping_owner_is_not_needed),
 		cmocka_unit_test(direct_paths_reach_a_stopped_owner),
+		cmocka_unit_test(the_ring_is_usable_while_the_owner_answers),
 		cmocka_unit_test(a_stopped_owner_ends_messages_with_9),
 		cmocka_unit_test(first_contact_with_a_stopped_owner_ends_with_9),
 		cmocka_unit_test(a_dead_owner_ends_everything_with_9),

@@ -53,6 +53,30 @@ static void registrations_are_as_hardware_wants_them(void **state)
 	munmap(mem, 16 * 4096);
 }
 
+static uint64_t refusals(void)
+{
+	struct xtal_counters c;
+
+	assert_int_equal(xtal_counters_read(&c, sizeof(c)), 0);
+	return c.refused;
+}
+
+/* The function's name and the core's reason, in one sentence. */
+static void a_refusal_counts_once(void **state)
+{
+	uint64_t before;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, 4096);
+	before = refusals();
+	assert_null(reg(&p, (uintptr_t)p.mem.data + 8, 100));
+	assert_refused_because("dma_register_seg");
+	assert_refused_because("multiple of 4096");
+	assert_int_equal(refusals(), before + 1);
+	pair_close(&p);
+}
+
 static void one_context_per_device_entry(void **state)
 {
 	struct dma_context *second;
@@ -97,6 +121,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(registrations_are_as_hardware_wants_them),
+		cmocka_unit_test(a_refusal_counts_once),
 		cmocka_unit_test(one_context_per_device_entry),
 		cmocka_unit_test(unwritten_fields_stay_unwritten),
 	};

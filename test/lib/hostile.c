@@ -107,7 +107,7 @@ void hostile_control(struct xtal_control *c, enum xtal_control_type type)
 	c->type = type;
 }
 
-bool hostile_hello(struct hostile_link *l, uint32_t tid, int doorbell)
+bool hostile_hello(struct hostile_link *l, uint32_t tid)
 {
 	struct xtal_control hello;
 	unsigned nfds = 0;
@@ -115,27 +115,28 @@ bool hostile_hello(struct hostile_link *l, uint32_t tid, int doorbell)
 	int fds[8];
 
 	memset(l, 0, sizeof(*l));
-	l->doorbell = doorbell;
 	l->sock = hostile_connect(tid);
-	l->peer_doorbell = -1;
 	if (l->sock < 0)
 		return false;
 	hostile_control(&hello, XTAL_CONTROL_HELLO);
 	hello.port = tid & 0xffff;
 	hello.incarnation = tid >> 16;
-	hello.fds = 1;
-	if (!hostile_send(l->sock, &hello, sizeof(hello), &doorbell, 1) ||
+	if (!hostile_send(l->sock, &hello, sizeof(hello), NULL, 0) ||
 	    hostile_recv(l->sock, &l->welcome, fds, &nfds, 2000) != sizeof(l->welcome) ||
-	    l->welcome.type != XTAL_CONTROL_WELCOME || nfds != 3)
+	    l->welcome.type != XTAL_CONTROL_WELCOME || nfds != 2)
 		return false;
 	l->table = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fds[0], 0);
 	fstat(fds[1], &st);
 	l->memory_len = (size_t)st.st_size;
 	l->memory = mmap(NULL, l->memory_len, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
-	l->peer_doorbell = fds[2];
 	close(fds[0]);
 	close(fds[1]);
 	return l->memory != MAP_FAILED;
+}
+
+bool hostile_nudge(struct hostile_link *l)
+{
+	return hostile_send(l->sock, "", 1, NULL, 0);
 }
 
 void hostile_drop(struct hostile_link *l)
@@ -146,8 +147,6 @@ void hostile_drop(struct hostile_link *l)
 		munmap(l->table, 4096);
 	if (l->sock >= 0)
 		close(l->sock);
-	if (l->peer_doorbell >= 0)
-		close(l->peer_doorbell);
 }
 
 int hostile_object(size_t len, bool sealed)

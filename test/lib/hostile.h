@@ -13,7 +13,7 @@
 #include "wire/control.h"
 
 struct hostile_link {
-	int sock, doorbell, peer_doorbell; /* -1: none */
+	int sock; /* -1: none */
 	struct xtal_control welcome;
 	uint8_t *table; /* the owner's slots, read only */
 	uint8_t *memory;
@@ -32,8 +32,10 @@ int hostile_recv(int sock, struct xtal_control *c, int fds[8], unsigned *nfds, i
 
 void hostile_control(struct xtal_control *c, enum xtal_control_type type);
 
-/* An honest handshake, with this doorbell. False: refused. */
-bool hostile_hello(struct hostile_link *l, uint32_t tid, int doorbell);
+/* An honest handshake. False: refused. */
+bool hostile_hello(struct hostile_link *l, uint32_t tid);
+/* Rings the owner's doorbell; waits for room. False: it has gone. */
+bool hostile_nudge(struct hostile_link *l);
 void hostile_drop(struct hostile_link *l);
 
 /* A memfd of this size, sealed against shrinking or not. */

@@ -39,7 +39,7 @@ void proc_sleep_us(uint64_t us)
 
 bool proc_soak(void)
 {
-	const char *soak = getenv("XTAL_SOAK");
+	const char *soak = getenv("XTAL_TEST_SOAK");
 
 	return soak && strcmp(soak, "1") == 0;
 }
@@ -57,7 +57,7 @@ unsigned proc_rounds(unsigned few, unsigned many)
 
 bool proc_sanitized(const char *which)
 {
-	const char *sanitize = getenv("XTAL_SANITIZE");
+	const char *sanitize = getenv("XTAL_TEST_SANITIZE");
 
 	return sanitize && *sanitize && (!which || strstr(sanitize, which));
 }

@@ -22,7 +22,7 @@ void proc_skip(const char *format, ...) __attribute__((format(printf, 1, 2), nor
 uint64_t proc_now(void);
 void proc_sleep_us(uint64_t us);
 
-/* XTAL_SOAK=1: the long form. */
+/* XTAL_TEST_SOAK=1: the long form. */
 bool proc_soak(void);
 
 /* Rounds to do: of the short form, by XTAL_TEST_SCALE (at least 1), or of the long one. */

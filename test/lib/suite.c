@@ -17,14 +17,14 @@ enum xtal_path_kind suite_path = XTAL_PATH_SELF;
 
 bool suite_sanitized(void)
 {
-	const char *s = getenv("XTAL_SANITIZE");
+	const char *s = getenv("XTAL_TEST_SANITIZE");
 
 	return s && *s;
 }
 
 uint64_t suite_scale(uint64_t n)
 {
-	const char *scale = getenv("XTAL_TEST_SCALE"), *soak = getenv("XTAL_SOAK");
+	const char *scale = getenv("XTAL_TEST_SCALE"), *soak = getenv("XTAL_TEST_SOAK");
 	bool slow = suite_sanitized() || getenv("XTAL_TEST_EMULATOR");
 	uint64_t percent = scale ? strtoull(scale, NULL, 10) : slow ? 30 : 100;
 
@@ -62,7 +62,7 @@ void suite_sleep_us(unsigned us)
 
 uint64_t suite_deadline(unsigned seconds)
 {
-	const char *soak = getenv("XTAL_SOAK");
+	const char *soak = getenv("XTAL_TEST_SOAK");
 
 	return suite_now_ms() + seconds * (soak && *soak == '1' ? 60000ull : 1000ull);
 }
@@ -124,11 +124,11 @@ int suite_run(int argc, char **argv, const char *name, const struct CMUnitTest *
 
 	if (path) {
 		suite_path = XTAL_PATH_NONE;
-		for (unsigned k = XTAL_PATH_SELF; k <= XTAL_PATH_RING; k++)
+		for (unsigned k = XTAL_PATH_SELF; k <= XTAL_PATH_TCP; k++)
 			if (!strcmp(path, xtal_path_name(k)))
 				suite_path = k;
 		if (!suite_path) {
-			fprintf(stderr, "usage: %s self|map|cma|ring\n", argv[0]);
+			fprintf(stderr, "usage: %s self|map|cma|ring|tcp\n", argv[0]);
 			return 2;
 		}
 	}

@@ -18,11 +18,11 @@
 
 extern enum xtal_path_kind suite_path;
 
-/* Per cent of n, by XTAL_TEST_SCALE; at least 1. XTAL_SOAK=1: twenty times as many. */
+/* Per cent of n, by XTAL_TEST_SCALE; at least 1. XTAL_TEST_SOAK=1: twenty times as many. */
 uint64_t suite_scale(uint64_t n);
 bool suite_sanitized(void);
 /* For loops that a busy machine makes slow: the time (suite_now_ms) at which to be content
- * with fewer rounds; a minute hence with XTAL_SOAK=1 for each second given. */
+ * with fewer rounds; a minute hence with XTAL_TEST_SOAK=1 for each second given. */
 uint64_t suite_deadline(unsigned seconds);
 /* Milliseconds since the system started; seconds of processor time this process used (O5). */
 uint64_t suite_now_ms(void);

@@ -4,7 +4,7 @@
 # path that two processes may have; and the log says what CDMA_LOG_LEVEL asks for.
 # ctest: timeout=300
 set -u
-build=${XTAL_BUILD_DIR:?}
+build=${XTAL_TEST_BUILD_DIR:?}
 export LD_LIBRARY_PATH=$build/lib # a sanitizer's dlopen does not see the program's RUNPATH
 read -ra emulator <<<"${XTAL_TEST_EMULATOR:-}"
 failures=0

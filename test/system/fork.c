@@ -319,6 +319,117 @@ static void a_child_keeps_the_other_half_of_a_page(void **state)
 	assert_int_equal(proc_join(owner, PATIENCE), 0);
 }
 
+/* Queues, segments and contexts come and go in other threads while this one forks. */
+static void *comes_and_goes(void *arg)
+{
+	struct side *m = arg;
+	struct queue_cfg qc = { .queue_depth = 4 };
+	struct dma_seg_cfg sc = { .addr = (uintptr_t)m->memory, .len = 4096 };
+
+	while (!atomic_load(&m->stop)) {
+		struct dma_queue *q[8];
+		struct dma_seg *seg = dma_register_seg(m->p.ctx, &sc);
+
+		for (unsigned i = 0; i < 8; i++)
+			q[i] = dma_alloc_queue(m->p.ctx, &qc);
+		for (unsigned i = 0; i < 8; i++)
+			dma_free_queue(q[i]);
+		dma_unregister_seg(m->p.ctx, seg);
+		dma_alloc_queue(m->p.ctx, NULL); /* is refused, in words */
+		atomic_fetch_add(&m->rounds, 1);
+	}
+	return NULL;
+}
+
+static void *opens_and_closes(void *arg)
+{
+	struct side *m = arg;
+
+	while (!atomic_load(&m->stop)) {
+		struct dma_context *ctx = dma_create_context(&m->p.list[0]);
+
+		if (!ctx)
+			proc_die("no context: %s", xtal_last_error());
+		dma_delete_context(ctx);
+	}
+	return NULL;
+}
+
+/* The engine is as new in the child: nothing is counted, and everything can be done again. */
+static int fresh_child(struct side *m)
+{
+	struct xtal_counters c;
+
+	alarm(20); /* a lock that nobody will release */
+	if (xtal_counters_read(&c, sizeof(c)) || c.contexts || c.queues || c.segments || c.links)
+		proc_die("the child counts the parent's objects");
+	child_uses(m);
+	child_opens(m);
+	if (xtal_counters_read(&c, sizeof(c)) || c.contexts || c.queues || c.segments)
+		proc_die("the child has left something behind");
+	return child_closes(m);
+}
+
+static int busy_parent(void *arg)
+{
+	struct scene *s = arg;
+	struct side m = { .s = s };
+	unsigned forks = proc_rounds(100, 3000);
+	pthread_t threads[3];
+
+	setenv("XTAL_LOG", "/dev/null", 1);
+	peer_only(s->path);
+	peer_open(&m.p);
+	m.memory = peer_memory(PEER_MAP, 3 * SEGMENT);
+	m.local = peer_register(&m.p, m.memory, 3 * SEGMENT, NULL);
+	m.q = peer_queue(&m.p, 8);
+	one_round(&m, 1);
+	for (unsigned i = 0; i < 3; i++)
+		if (pthread_create(&threads[i], NULL, i ? comes_and_goes : opens_and_closes, &m))
+			proc_die("no thread");
+	for (unsigned i = 0; i < forks; i++) {
+		uint64_t before = atomic_load(&m.rounds);
+		pid_t pid = fork();
+		int status;
+
+		if (!pid)
+			_exit(fresh_child(&m));
+		status = proc_join(pid, PATIENCE);
+		if (status)
+			proc_die("fork %u: the child's wait status is 0x%x", i, status);
+		while (atomic_load(&m.rounds) < before + 1) /* nobody waits in the parent either */
+			proc_sleep_us(50);
+		one_round(&m, i);
+	}
+	atomic_store(&m.stop, 1);
+	for (unsigned i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	dma_free_queue(m.q);
+	dma_unregister_seg(m.p.ctx, m.local);
+	peer_close(&m.p);
+	return 0;
+}
+
+static void a_child_is_forked_while_objects_come_and_go(void **state)
+{
+	(void)state;
+	if (proc_sanitized(NULL))
+		proc_skip("the sanitizers' allocators do not survive a fork beside other threads");
+	for (unsigned path = PEER_MAP; path < PEER_PATHS; path += PEER_RING - PEER_MAP) {
+		struct scene *s = proc_shared(sizeof(*s));
+		pid_t owner;
+
+		s->path = (enum peer_path)path;
+		s->owner.path = s->path;
+		s->owner.len = 2 * SEGMENT;
+		owner = proc_start(peer_owner_run, &s->owner);
+		assert_true(proc_await(&s->owner.ready, 1, PATIENCE));
+		assert_int_equal(proc_run(busy_parent, s, PATIENCE), 0);
+		atomic_store(&s->owner.quit, 1);
+		assert_int_equal(proc_join(owner, PATIENCE), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +440,8 @@ int main(void)
 		cmocka_unit_test_teardown(a_child_is_refused_the_parents_objects, proc_end_all),
 		cmocka_unit_test_teardown(a_child_registers_inherited_memory, proc_end_all),
 		cmocka_unit_test_teardown(a_child_keeps_the_other_half_of_a_page, proc_end_all),
+		cmocka_unit_test_teardown(a_child_is_forked_while_objects_come_and_go,
+					  proc_end_all),
 	};
 
 	if (proc_emulated())

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An owner that lies to those who connect to it: unusable welcomes, short and unsealed objects,
- * grants outside what was asked, denials that are none, doorbells that are pipes. The initiator
- * never crashes; each operation ends, in error unless the bytes really moved.
+ * grants outside what was asked, denials that are none. The initiator never crashes; each
+ * operation ends, in error unless the bytes really moved.
  */
 /* ctest: timeout=240 */
 #include <fcntl.h>
@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,6 +20,7 @@
 #include "lib/rng.h"
 #include "core/shared.h"
 #include "path/ring.c" /* pure; the library does not export it */
+#include "xtal.h"
 
 #define PORT     4711u
 #define TID      (1u << 16 | PORT)
@@ -39,7 +39,7 @@ enum lie {
 	REFUSE_ODD,
 	GRANT_FIRST,
 	W_NO_FDS,
-	W_TWO_FDS,
+	W_ONE_FD,
 	W_TABLE_UNSEALED,
 	W_MEMORY_UNSEALED,
 	W_TABLE_SHORT,
@@ -49,8 +49,6 @@ enum lie {
 	W_CAPACITY_HUGE,
 	W_INCARNATION,
 	W_TWICE,
-	W_BELL_PIPE,
-	W_BELL_DEAD_PIPE,
 	W_RING_MAGIC,
 	W_RING_COUNTERS,
 	W_FDS_SWAPPED,
@@ -85,7 +83,7 @@ static const char *const names[LIES] = {
 	"refuse odd",
 	"grant first",
 	"no fds",
-	"two fds",
+	"one fd",
 	"table unsealed",
 	"memory unsealed",
 	"table short",
@@ -95,8 +93,6 @@ static const char *const names[LIES] = {
 	"capacity huge",
 	"incarnation",
 	"welcome twice",
-	"bell is a pipe",
-	"bell is a dead pipe",
 	"ring magic",
 	"ring counters",
 	"fds swapped",
@@ -135,7 +131,7 @@ static uint8_t *map(int fd, size_t len)
 static void welcome(int sock, enum lie lie, uint8_t **memory)
 {
 	size_t ring = xtal_ring_layout_size(CAPACITY), len = xtal_board_bytes() + ring;
-	int fds[3], dead[2], n = 3;
+	int fds[2], n = 2;
 	struct xtal_control c;
 	uint8_t *p;
 
@@ -146,7 +142,6 @@ static void welcome(int sock, enum lie lie, uint8_t **memory)
 	fds[0] = hostile_object(lie == W_TABLE_SHORT ? 4096 : sizeof(struct xtal_slot_table),
 				lie != W_TABLE_UNSEALED);
 	fds[1] = hostile_object(lie == W_MEMORY_SHORT ? len - 4096 : len, lie != W_MEMORY_UNSEALED);
-	fds[2] = eventfd(0, EFD_NONBLOCK);
 	p = map(fds[0], 4096);
 	((uint64_t *)(void *)p)[3] = 1 << 2 | XTAL_SEG_LIVE;
 	*memory = map(fds[1], len);
@@ -167,28 +162,21 @@ static void welcome(int sock, enum lie lie, uint8_t **memory)
 		c.flags |= XTAL_CONTROL_CMA;
 		c.probe_addr = 8;
 	}
-	if (lie == W_BELL_PIPE || lie == W_BELL_DEAD_PIPE) {
-		if (pipe(dead))
-			proc_die("pipe");
-		fds[2] = dead[1];
-		if (lie == W_BELL_DEAD_PIPE)
-			close(dead[0]);
-	}
 	if (lie == W_FDS_SWAPPED) {
 		int t = fds[0];
 
-		fds[0] = fds[2];
-		fds[2] = t;
+		fds[0] = fds[1];
+		fds[1] = t;
 	}
 	if (lie == W_NO_FDS)
 		n = 0;
-	if (lie == W_TWO_FDS)
-		n = 2;
+	if (lie == W_ONE_FD)
+		n = 1;
 	c.fds = (uint32_t)n;
 	hostile_send(sock, &c, sizeof(c), fds, (unsigned)n);
 	if (lie == W_TWICE)
 		hostile_send(sock, &c, sizeof(c), fds, (unsigned)n);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 2; i++)
 		close(fds[i]);
 }
 
@@ -307,6 +295,14 @@ static int victim(void *arg)
 				     : peer_write(q, remote, peer_part(local, 0, remote.len)));
 		if (s->statuses >> 17)
 			proc_die("no such status");
+	}
+	if (s->lie == NONE) { /* it says that it serves messages, and never looks at them */
+		char reason[1024];
+		struct peer_export e = { .sva = BASE, .len = SEGMENT, .tid = TID };
+
+		if (peer_path_taken(q, &e, reason, sizeof(reason)) != XTAL_PATH_MAP ||
+		    !strstr(reason, "did not answer"))
+			proc_die("the ring is believed in: %s", reason);
 	}
 	dma_free_queue(q);
 	dma_unregister_seg(p.ctx, local);

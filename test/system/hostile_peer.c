@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/hostile.h"
@@ -159,7 +161,6 @@ static void wrong_hellos(void **state)
 		hostile_control(&c, i % 2 ? XTAL_CONTROL_HELLO : (enum xtal_control_type)(i % 9));
 		c.port = scene->honest.tid & 0xffff;
 		c.incarnation = scene->honest.tid >> 16;
-		c.fds = 1;
 		switch (i % 6) {
 		case 0:
 			c.magic ^= 1u << rng_below(&rng, 32);
@@ -177,10 +178,10 @@ static void wrong_hellos(void **state)
 			c.incarnation ^= 1;
 			break;
 		case 5:
-			c.fds = 2;
+			c.fds = 1;
 			break;
 		}
-		hostile_send(sock, &c, sizeof(c), &bell, 1);
+		hostile_send(sock, &c, sizeof(c), &bell, c.fds);
 		assert_true(hostile_closed(sock, 5000));
 		close(sock);
 	}
@@ -190,6 +191,7 @@ static void wrong_hellos(void **state)
 
 static void descriptors_galore(void **state)
 {
+	static const unsigned counts[] = { 1, 2, 3, 4, 5, 6, 17, 65, 253 };
 	int fds[253], before;
 
 	(void)state;
@@ -198,7 +200,8 @@ static void descriptors_galore(void **state)
 	before = scene->fds;
 	for (unsigned i = 0; i < 253; i++)
 		fds[i] = STDERR_FILENO;
-	for (unsigned n = 2; n <= 253; n = n * 2 - 1) {
+	for (unsigned k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+		unsigned n = counts[k];
 		int sock = hostile_connect(scene->honest.tid);
 		struct xtal_control c;
 
@@ -218,14 +221,12 @@ static void ping(struct hostile_link *l, struct xtal_ring_end *ring)
 {
 	struct xtal_msg m = { .type = XTAL_MSG_PING, .stamp = 1 };
 	struct xtal_ring_slot slot;
-	uint64_t one = 1;
 
 	if (xtal_ring_reserve(ring, 0, &slot))
 		return;
 	xtal_msg_encode(&m, slot.header);
 	xtal_ring_publish(ring);
-	if (write(l->peer_doorbell, &one, sizeof(one)) < 0)
-		return;
+	hostile_nudge(l);
 }
 
 static bool open_ring(struct hostile_link *l, struct xtal_ring_end *ring)
@@ -234,47 +235,59 @@ static bool open_ring(struct hostile_link *l, struct xtal_ring_end *ring)
 				ring, XTAL_RING_INITIATOR) == 0;
 }
 
-/* The doorbell that the owner is to ring is a pipe nobody reads, or whose reader has gone. */
-static void doorbells_that_are_none(void **state)
+/* The peer wants every frame to be worth a doorbell, and hears none of them. */
+static void doorbells_that_nobody_hears(void **state)
 {
+	int least = 1;
+
 	(void)state;
-	for (unsigned kind = 0; kind < 4; kind++) {
+	for (unsigned round = 0; round < 2; round++) {
 		struct hostile_link l;
 		struct xtal_ring_end ring;
-		uint64_t full = UINT64_MAX - 1;
-		int fd[2] = { -1, -1 };
 
-		assert_int_equal(pipe(fd), 0);
-		if (kind == 0) { /* full, blocking */
-			fcntl(fd[1], F_SETFL, O_NONBLOCK);
-			while (write(fd[1], "x", 1) == 1)
-				;
-			fcntl(fd[1], F_SETFL, 0);
-		} else if (kind == 1) { /* would raise SIGPIPE */
-			close(fd[0]);
-			fd[0] = -1;
-		} else { /* an eventfd, but full and blocking, at once or later */
-			close(fd[1]);
-			fd[1] = eventfd(0, 0);
-			if (write(fd[1], &full, sizeof(full)) < 0)
-				fail();
-		}
-		if (hostile_hello(&l, scene->honest.tid, fd[1]) && open_ring(&l, &ring)) {
-			if (kind == 3)
-				fcntl(fd[1], F_SETFL, 0);
-			/* We sleep and wait for answers: every frame is worth a ring. */
-			for (unsigned i = 0; i < 50; i++) {
-				xtal_ring_prepare_sleep(&ring);
-				atomic_store(&ring.out.words->starved, 1);
-				ping(&l, &ring);
-				proc_sleep_us(200);
-			}
+		assert_true(hostile_hello(&l, scene->honest.tid) && open_ring(&l, &ring));
+		setsockopt(l.sock, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least));
+		for (unsigned i = 0; i < 2000; i++) {
+			const uint8_t *header, *payload;
+			size_t len;
+
+			atomic_store(&ring.in.words->sleeping, 1);
+			atomic_store(&ring.out.words->starved, 1);
+			ping(&l, &ring);
+			if (round) /* makes room for more answers, or leaves them */
+				while (xtal_ring_peek(&ring, &header, &payload, &len) == 1)
+					xtal_ring_release(&ring);
 		}
 		all_is_well();
 		hostile_drop(&l);
-		close(fd[0]);
-		close(fd[1]);
 	}
+	all_is_well();
+}
+
+static int rings_for_ever(void *arg)
+{
+	struct hostile_link l;
+
+	(void)arg;
+	if (!hostile_hello(&l, scene->honest.tid))
+		return 1;
+	while (hostile_nudge(&l))
+		;
+	return 0;
+}
+
+static void a_peer_that_never_stops_ringing(void **state)
+{
+	pid_t flood[2] = { proc_start(rings_for_ever, NULL), proc_start(rings_for_ever, NULL) };
+
+	(void)state;
+	proc_sleep_us(50000);
+	all_is_well();
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(waitpid(flood[i], NULL, WNOHANG), 0); /* it was borne */
+		proc_kill(flood[i]);
+	}
+	all_is_well();
 }
 
 /* Requests for the secret segment with one thing wrong each time; and with the token guessed. */
@@ -299,10 +312,9 @@ static void lies_in_the_requests(void **state)
 {
 	unsigned rounds = proc_rounds(1500, 1000000), links = 0;
 	struct rng rng = { .state = 8 };
-	struct hostile_link l = { .sock = -1, .peer_doorbell = -1 };
+	struct hostile_link l = { .sock = -1 };
 	struct xtal_ring_end ring;
-	uint64_t seq = 1, one = 1, secret;
-	int bell = eventfd(0, EFD_NONBLOCK);
+	uint64_t seq = 1, secret;
 
 	(void)state;
 	peer_fill(&secret, 8, SECRET);
@@ -316,7 +328,7 @@ static void lies_in_the_requests(void **state)
 
 		if (l.sock < 0 || hostile_closed(l.sock, 0)) {
 			hostile_drop(&l);
-			assert_true(hostile_hello(&l, scene->secret.tid, bell));
+			assert_true(hostile_hello(&l, scene->secret.tid));
 			assert_true(open_ring(&l, &ring));
 			m.seq = 1;
 			seq = 2;
@@ -338,14 +350,13 @@ static void lies_in_the_requests(void **state)
 			rng_fill(&rng, slot.header, XTAL_MSG_HEADER);
 		}
 		xtal_ring_publish(&ring);
-		assert_true(write(l.peer_doorbell, &one, sizeof(one)) == sizeof(one));
+		hostile_nudge(&l);
 		while (xtal_ring_peek(&ring, &header, &payload, &len) == 1) {
 			assert_true(len < 8 || memcmp(payload, &secret, 8) != 0);
 			xtal_ring_release(&ring);
 		}
 	}
 	hostile_drop(&l);
-	close(bell);
 	print_message("%u requests, %u links\n", rounds, links);
 	all_is_well();
 }
@@ -355,40 +366,37 @@ static void lies_in_the_rings(void **state)
 {
 	unsigned rounds = proc_rounds(150, 50000);
 	struct rng rng = { .state = 9 };
-	int bell = eventfd(0, EFD_NONBLOCK);
 
 	(void)state;
 	for (unsigned i = 0; i < rounds; i++) {
 		struct hostile_link l;
-		uint64_t one = 1, *at;
+		uint64_t *at;
 
-		assert_true(hostile_hello(&l, scene->secret.tid, bell));
+		assert_true(hostile_hello(&l, scene->secret.tid));
 		for (unsigned k = 0; k < 64; k++) {
 			size_t span = i % 2 ? 2048 : l.memory_len - xtal_board_bytes();
 
 			at = (uint64_t *)(void *)(l.memory + xtal_board_bytes()) +
 			     rng_below(&rng, span / 8);
 			*at = rng_next(&rng) >> rng_below(&rng, 64);
-			if (k % 8 == 0 && write(l.peer_doorbell, &one, sizeof(one)) < 0)
-				fail();
+			if (k % 8 == 0)
+				hostile_nudge(&l); /* it may have been thrown out */
 		}
 		proc_sleep_us(300);
 		hostile_drop(&l);
 	}
-	close(bell);
 	all_is_well();
 }
 
 /* The board names all slots but those withdrawn, with absurd vectors and counts. */
 static void lies_on_the_board(void **state)
 {
-	int bell = eventfd(0, EFD_NONBLOCK);
 	struct hostile_link l;
 	struct xtal_board *b;
 	struct rng rng = { .state = 10 };
 
 	(void)state;
-	assert_true(hostile_hello(&l, scene->secret.tid, bell));
+	assert_true(hostile_hello(&l, scene->secret.tid));
 	b = (struct xtal_board *)(void *)l.memory;
 	for (unsigned i = 0; i < XTAL_BOARD_WORDS; i++) {
 		atomic_store(&b->activity[i].word, UINT64_C(1) << 40 | rng_next(&rng));
@@ -399,7 +407,6 @@ static void lies_on_the_board(void **state)
 	atomic_fetch_add(&scene->withdraw, 1);
 	assert_true(proc_await(&scene->withdrawn, atomic_load(&scene->withdraw), 2000));
 	hostile_drop(&l);
-	close(bell);
 	all_is_well();
 }
 
@@ -407,10 +414,9 @@ static int claims_all(void *arg)
 {
 	struct hostile_link l;
 	struct xtal_board *b;
-	int bell = eventfd(0, EFD_NONBLOCK);
 
 	(void)arg;
-	if (!hostile_hello(&l, scene->secret.tid, bell))
+	if (!hostile_hello(&l, scene->secret.tid))
 		return 1;
 	b = (struct xtal_board *)(void *)l.memory;
 	for (unsigned i = 0; i < XTAL_BOARD_WORDS; i++)
@@ -434,19 +440,58 @@ static void a_peer_that_never_finishes_dies(void **state)
 	all_is_well();
 }
 
-/* Connections that never say anything. */
+/* Connections that never say anything, more than an owner keeps, or only the half of it. */
 static void silent_connections(void **state)
 {
-	int socks[200];
+	int socks[400], before;
+	struct xtal_control c;
 
 	(void)state;
-	for (unsigned i = 0; i < 200; i++)
+	before = scene->fds;
+	for (unsigned i = 0; i < 400; i++) {
 		socks[i] = hostile_connect(scene->honest.tid);
+		assert_true(socks[i] >= 0);
+	}
 	all_is_well();
-	for (unsigned i = 0; i < 200; i++)
+	assert_true(scene->fds <= before + 2 * 128 + 8);
+	for (unsigned i = 0; i < 400; i++) { /* the owner loses its patience with each */
+		assert_true(hostile_closed(socks[i], 10000));
 		close(socks[i]);
+	}
 	all_is_well();
-	assert_true(scene->fds < 100);
+	assert_true(scene->fds <= before + 8);
+	hostile_control(&c, XTAL_CONTROL_HELLO);
+	socks[0] = hostile_connect(scene->honest.tid);
+	hostile_send(socks[0], &c, sizeof(c) / 2, NULL, 0);
+	assert_true(hostile_closed(socks[0], 1000));
+	close(socks[0]);
+}
+
+static int keeps_connecting(void *arg)
+{
+	int socks[1000];
+
+	(void)arg;
+	for (unsigned i = 0;; i++) {
+		if (i >= 1000)
+			close(socks[i % 1000]);
+		socks[i % 1000] = hostile_connect(scene->honest.tid);
+	}
+	return 0;
+}
+
+/* They push out each other, not those who greet. */
+static void a_flood_of_silent_connections(void **state)
+{
+	pid_t flood = proc_start(keeps_connecting, NULL);
+
+	(void)state;
+	proc_sleep_us(100000);
+	for (unsigned i = 0; i < 3; i++)
+		all_is_well();
+	assert_true(scene->fds <= 2 * 128 + 64);
+	proc_kill(flood);
+	all_is_well();
 }
 
 int main(void)
@@ -455,13 +500,18 @@ int main(void)
 		cmocka_unit_test_setup_teardown(garbage_on_the_socket, start_scene, end_scene),
 		cmocka_unit_test_setup_teardown(wrong_hellos, start_scene, end_scene),
 		cmocka_unit_test_setup_teardown(descriptors_galore, start_scene, end_scene),
-		cmocka_unit_test_setup_teardown(doorbells_that_are_none, start_scene, end_scene),
+		cmocka_unit_test_setup_teardown(doorbells_that_nobody_hears, start_scene,
+						end_scene),
+		cmocka_unit_test_setup_teardown(a_peer_that_never_stops_ringing, start_scene,
+						end_scene),
 		cmocka_unit_test_setup_teardown(lies_in_the_requests, start_scene, end_scene),
 		cmocka_unit_test_setup_teardown(lies_in_the_rings, start_scene, end_scene),
 		cmocka_unit_test_setup_teardown(lies_on_the_board, start_scene, end_scene),
 		cmocka_unit_test_setup_teardown(a_peer_that_never_finishes_dies, start_scene,
 						end_scene),
 		cmocka_unit_test_setup_teardown(silent_connections, start_scene, end_scene),
+		cmocka_unit_test_setup_teardown(a_flood_of_silent_connections, start_scene,
+						end_scene),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

@@ -111,7 +111,7 @@ struct scene {
 
 static const char *library(char *buf, size_t size, const char *name)
 {
-	snprintf(buf, size, "%s/lib/%s", getenv("XTAL_BUILD_DIR"), name);
+	snprintf(buf, size, "%s/lib/%s", getenv("XTAL_TEST_BUILD_DIR"), name);
 	return buf;
 }
 
@@ -160,8 +160,8 @@ static int two_front_ends(void *arg)
 static void a_front_end_loaded_twice(void **state)
 {
 	(void)state;
-	if (!getenv("XTAL_BUILD_DIR"))
-		proc_skip("XTAL_BUILD_DIR is not set");
+	if (!getenv("XTAL_TEST_BUILD_DIR"))
+		proc_skip("XTAL_TEST_BUILD_DIR is not set");
 	assert_int_equal(proc_run(two_front_ends, NULL, PATIENCE), 0);
 }
 
@@ -170,8 +170,8 @@ static void two_copies_in_one_process(void **state)
 	(void)state;
 	if (proc_sanitized(NULL))
 		proc_skip("sanitizers do not survive dlmopen");
-	if (!getenv("XTAL_BUILD_DIR"))
-		proc_skip("XTAL_BUILD_DIR is not set");
+	if (!getenv("XTAL_TEST_BUILD_DIR"))
+		proc_skip("XTAL_TEST_BUILD_DIR is not set");
 	assert_int_equal(proc_run(two_copies, NULL, PATIENCE), 0);
 }
 
@@ -213,8 +213,8 @@ static void run_with_owner(int (*fn)(void *arg), int expected)
 static void loading_and_unloading(void **state)
 {
 	(void)state;
-	if (!getenv("XTAL_BUILD_DIR"))
-		proc_skip("XTAL_BUILD_DIR is not set");
+	if (!getenv("XTAL_TEST_BUILD_DIR"))
+		proc_skip("XTAL_TEST_BUILD_DIR is not set");
 	run_with_owner(load_and_unload, 0);
 }
 

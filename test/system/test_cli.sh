@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The xtal command as people use it: info, demo, every performance test on every path, server
-# and client, wrong command lines, interruption and death. $XTAL_BIN is the command to test.
+# and client, wrong command lines, interruption and death. $XTAL_TEST_BIN is the command to test.
 # ctest: timeout=600 serial plain
 set -u
 
-xtal=${XTAL_BIN:-${XTAL_BUILD_DIR:+$XTAL_BUILD_DIR/bin/xtal}}
+xtal=${XTAL_TEST_BIN:-${XTAL_TEST_BUILD_DIR:+$XTAL_TEST_BUILD_DIR/bin/xtal}}
 if [ -z "$xtal" ]; then
-	echo "XTAL_BIN does not say which xtal to test" >&2
+	echo "XTAL_TEST_BIN does not say which xtal to test" >&2
 	exit 1
 fi
 if [ ! -x "$xtal" ]; then
@@ -124,7 +124,7 @@ test_help() {
 	run version 0 --version
 	check "version" out_has '^xtal [0-9]+\.[0-9]+\.[0-9]+$'
 	local c
-	for c in info demo perf; do
+	for c in info demo perf key; do
 		run "$c help" 0 "$c" --help
 		check "$c help" out_has "^Usage: xtal $c"
 		check "$c help tells exit statuses" out_has '^Exit status'
@@ -173,6 +173,11 @@ test_usage() {
 	usage "perf server and client" 'exclude each other' perf write_lat --server x --client y
 	usage "perf self client" 'no --client' perf write_lat --path self --client y
 	usage "owner by hand" 'not by hand' owner
+	usage "key without a word" "new FILE" key
+	usage "key unknown" "no 'key make'" key make x
+	usage "key without a file" 'takes one file' key new
+	usage "key with two files" 'takes one file' key id a b
+	usage "key option" 'unknown option --force' key --force new x
 }
 
 test_info() {
@@ -180,11 +185,16 @@ test_info() {
 	check "info names the device" out_has '^  xtal0 '
 	check "info lists the settings" out_has 'XTAL_PATHS'
 	check "info names the paths" out_has '^  ring '
+	XTAL_LOG=stderr run "info with a log" 0 info || return
+	check "the tests' own variables are no settings" test -z "$(grep 'not a setting' "$dir/err")"
 	run "info json" 0 info --json || return
 	json "info json" "list(j)[0] == 'devices'" \
 		"all(d['name'] for d in j['devices']) and j['devices'][0]['name'] == 'xtal0'" \
 		"j['devices'][0]['capabilities']['max_msg_size'] == 2**32 - 1" \
-		"j['devices'][0]['eid'] == '127.0.0.1'" \
+		"j['devices'][0]['eid'] == '127.0.0.1' and j['devices'][0]['cdma_eids'] == [0x7f000001]" \
+		"j['devices'][0]['usable'] and not j['devices'][0]['encrypted']" \
+		"all(d['usable'] or 'xtal key new' in d['reason'] for d in j['devices'])" \
+		"j['missing_devices'] == []" \
 		"[p['name'] for p in j['paths']] == ['self', 'map', 'cma', 'ring']" \
 		"all(p['reason'] for p in j['paths'])" \
 		"all(s['name'].startswith('XTAL_') and s['origin'] and 'value' in s for s in j['settings'])" \
@@ -202,6 +212,48 @@ for p in json.load(open(sys.argv[1]))["paths"]:
 	json "ring only" "[m['path'] for m in j['memory'][1:]] == ['ring'] * 2" \
 		"not any(p['usable'] for p in j['paths'] if p['name'] in ('map', 'cma'))" \
 		"[s for s in j['settings'] if s['name'] == 'XTAL_PATHS'][0]['origin'] == 'environment'"
+}
+
+test_devices() {
+	XTAL_DEVICES=127.0.0.5,nosuch0 run "info with devices" 0 info --json || return
+	json "info with devices" "[d['eid'] for d in j['devices']] == ['127.0.0.1', '127.0.0.5']" \
+		"j['devices'][1]['loopback'] and j['devices'][1]['usable']" \
+		"len(j['missing_devices']) == 1 and 'nosuch0' in j['missing_devices'][0]"
+	XTAL_DEVICES=127.0.0.5,nosuch0 run "info with devices, for people" 0 info
+	check "info tells what is missing" out_has 'not here +nosuch0 is neither'
+}
+
+test_key() {
+	local key=$dir/key id
+
+	run "key new" 0 key new "$key"
+	check "key new tells the id" out_has '^key [0-9a-f]{16} is in '
+	id=$(sed 's/^key \([0-9a-f]*\) .*/\1/' "$dir/out")
+	check "key file is the owner's" test "$(stat -c %a "$key")" = 600
+	check "key file has the key" grep -qE "^xtal-key-1 $id [0-9a-f]{64}\$" "$key"
+	cp "$key" "$dir/key2"
+	run "key new does not overwrite" 1 key new "$key"
+	check "key new does not overwrite: words" err_has 'exists; a key is never overwritten'
+	check "key new did not overwrite" cmp -s "$key" "$dir/key2"
+	ln -s "$dir/elsewhere" "$dir/link"
+	run "key new follows no link" 1 key new "$dir/link"
+	check "key new followed no link" test ! -e "$dir/elsewhere"
+	(umask 777 && run "key new, whatever the umask" 0 key new "$dir/key3")
+	check "keys differ" sh -c "! cmp -s $key $dir/key3"
+	run "key new somewhere impossible" 1 key new "$dir/none/key"
+	run "key id" 0 key id "$key"
+	check "key id is the one" test "$(cat "$dir/out")" = "$id"
+	chmod 640 "$key"
+	run "key id of a readable file" 1 key id "$key"
+	check "key id of a readable file: words" err_has 'chmod 600'
+	run "key id of another file" 1 key id "$0"
+	run "key id of no file" 1 key id "$dir"
+	chmod 600 "$key"
+	XTAL_KEY_FILE=$key run "info with a key" 0 info --json
+	json "info with a key" "all(d['usable'] for d in j['devices'])"
+	XTAL_SECURITY=none run "info without security" 0 info --json
+	json "info without security" "not any(d['encrypted'] for d in j['devices'])" \
+		"all(d['usable'] for d in j['devices'])"
 }
 
 test_demo() {
@@ -360,6 +412,8 @@ test_bad_luck() {
 test_help
 test_usage
 test_info
+test_devices
+test_key
 test_demo
 test_perf
 test_report

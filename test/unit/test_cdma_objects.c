@@ -87,6 +87,36 @@ static void an_eid_is_compared_whole(void **state)
 	assert_refused("eid is NULL");
 }
 
+static void a_device_has_the_numbers_of_its_site_too(void **state)
+{
+	struct dev_eid eid = { .dw0 = 8 };
+	struct dma_device *dev;
+	uint32_t num;
+
+	(void)state;
+	core.site_count = 2;
+	dev = dma_get_device_by_eid(&eid);
+	assert_non_null(dev);
+	assert_string_equal(dev->name, "xtal2");
+	assert_int_equal(dev->attr.eid.dw0, 8); /* as it was asked for */
+	assert_int_equal(dev->attr.eu.eid_idx, 2);
+	assert_int_equal(dev->attr.eu_num, 3);
+	assert_int_equal(dev->attr.eus[0].eid.dw0, 0x0a000001);
+	assert_int_equal(dev->attr.eus[1].eid.dw0, 7);
+	assert_int_equal(dev->attr.eus[2].eid.dw0, 8);
+	dma_free_device_list(dev, 1);
+	eid.dw0 = 9;
+	assert_null(dma_get_device_by_eid(&eid));
+	dev = dma_get_device_list(&num);
+	assert_int_equal(dev[num - 1].attr.eid.dw0, 0x0a000001);
+	dma_free_device_list(dev, num);
+	core.site_count = 100; /* more than a device can show */
+	dev = dma_get_device_list(&num);
+	assert_int_equal(dev[num - 1].attr.eu_num, CDMA_MAX_EU_NUM);
+	assert_int_equal(dev[num - 1].attr.eus[CDMA_MAX_EU_NUM - 1].eid.dw0, 7 + 62);
+	dma_free_device_list(dev, num);
+}
+
 /* ---- Contexts ---- */
 
 static void contexts_of_one_entry_have_their_own_tid(void **state)
@@ -471,6 +501,7 @@ int main(void)
 		TEST(devices_without_a_descriptor_are_left_out),
 		TEST(a_list_is_freed_once),
 		TEST(an_eid_is_compared_whole),
+		TEST(a_device_has_the_numbers_of_its_site_too),
 		TEST(contexts_of_one_entry_have_their_own_tid),
 		TEST(strict_allows_one_context_per_entry),
 		TEST(a_context_needs_a_device),

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -237,6 +239,31 @@ static void system_log(void **state)
 	close(saved);
 }
 
+static void *says_a_word(void *arg)
+{
+	atomic_uint *said = arg;
+
+	xtal_os_syslog(LOG_DEBUG, "xtal", "a test of forking");
+	atomic_store(said, 1);
+	return NULL;
+}
+
+/* Nobody is inside the C library's log while it is held. */
+static void system_log_held(void **state)
+{
+	atomic_uint said = 0;
+	pthread_t thread;
+
+	(void)state;
+	xtal_os_syslog_hold();
+	assert_int_equal(pthread_create(&thread, NULL, says_a_word, &said), 0);
+	usleep(20000);
+	assert_int_equal(atomic_load(&said), 0);
+	xtal_os_syslog_release();
+	pthread_join(thread, NULL);
+	assert_int_equal(atomic_load(&said), 1);
+}
+
 static int set_up(void **state)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -263,7 +290,7 @@ int main(void)
 		cmocka_unit_test(ini_files),  cmocka_unit_test(ini_long_lines),
 		cmocka_unit_test(ini_errors), cmocka_unit_test(log_file),
 		cmocka_unit_test(log_stderr), cmocka_unit_test(log_broken_pipe),
-		cmocka_unit_test(system_log),
+		cmocka_unit_test(system_log), cmocka_unit_test(system_log_held),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

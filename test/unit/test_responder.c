@@ -19,11 +19,14 @@ struct fixture {
 	struct xtal_responder_result cache[CACHE];
 	struct xtal_responder r;
 	uint64_t seq; /* of the next frame to make */
+	bool deaf;    /* no answer arrives after this one: */
+	uint64_t heard;
 };
 
 static void start(struct fixture *f, uint64_t first_seq, bool gaps)
 {
 	f->seq = first_seq;
+	f->deaf = false;
 	assert_int_equal(xtal_responder_init(&f->r,
 					     &(struct xtal_responder_config){
 						     .cache = f->cache,
@@ -45,7 +48,7 @@ static struct xtal_msg piece(struct fixture *f, enum xtal_msg_type type, uint64_
 		.type = type,
 		.flags = XTAL_MSG_TOKEN,
 		.seq = f->seq++,
-		.ack = f->r.reply_seq - 1,
+		.ack = f->deaf ? f->heard : f->r.reply_seq - 1,
 		.id = id,
 		.incarnation = 77,
 		.addr = 0x1000,
@@ -438,14 +441,33 @@ static void test_numbers_wrap(void **state)
 		}
 }
 
+/* Answers up to `received` have arrived. Returns how many were lost and come again. */
+static unsigned resume(struct fixture *f, uint64_t received, struct xtal_msg again[CACHE])
+{
+	unsigned n = 0;
+
+	assert_int_equal(xtal_responder_resume(&f->r, received), 0);
+	while (xtal_responder_replay(&f->r, 70, &again[n])) {
+		assert_null(xtal_msg_check(&again[n]));
+		assert_true(again[n].flags == XTAL_MSG_LAST && again[n].stamp == 70);
+		assert_true(again[n].seq == received + 1 + n);
+		assert_true(++n <= CACHE);
+	}
+	return n;
+}
+
 static void test_replay(void **state)
 {
+	static const unsigned lost[4] = { 0, 1, 2, 4 };
 	struct fixture f;
-	struct xtal_msg first[6], again;
+	struct xtal_msg first[6], again[CACHE + 1];
+	uint64_t start_seq = UINT64_MAX - 2;
 
 	(void)state;
-	start(&f, UINT64_MAX - 2, false);
-	assert_int_equal(xtal_responder_replay(&f.r, 0, 70, &again), -ENOENT);
+	start(&f, start_seq, false);
+	f.deaf = true;
+	f.heard = start_seq - 1;
+	assert_int_equal(resume(&f, start_seq - 1, again), 0);
 	first[0] = result(&f, feed(&f, cas(&f, 0, 8), XTAL_RESPONDER_ATOMIC), XTAL_OK);
 	first[1] = result(&f, feed(&f, cas(&f, 1, 16), XTAL_RESPONDER_ATOMIC), XTAL_OK);
 	first[2] = result(&f, feed(&f, cas(&f, 2, 8), XTAL_RESPONDER_ATOMIC), XTAL_REMOTE_ACCESS);
@@ -453,27 +475,158 @@ static void test_replay(void **state)
 			  XTAL_OK);
 	first[4] = result(&f, feed(&f, piece(&f, XTAL_MSG_WRITE, 4, 10, 0), XTAL_RESPONDER_WRITE),
 			  XTAL_OK);
-	for (unsigned i = 0; i < 5; i++) {
-		int err = xtal_responder_replay(&f.r, first[i].ack, 70, &again);
+	/* the READ is executed again instead: the others close up, twice over */
+	for (unsigned round = 0; round < 2; round++) {
+		assert_int_equal(resume(&f, start_seq - 1, again), 4);
+		for (unsigned i = 0; i < 4; i++) {
+			const struct xtal_msg *m = &first[lost[i]];
 
-		if (i == 3) {
-			assert_int_equal(err, -ENOENT); /* a read is executed again */
-			continue;
+			assert_true(again[i].id == m->id && again[i].status == m->status);
+			assert_true(again[i].ack == m->ack && again[i].total == m->total);
+			assert_true(again[i].operand[0] == m->operand[0]);
+			assert_true(again[i].operand[1] == m->operand[1]);
+			assert_true(again[i].atomic == m->atomic);
+			assert_true(again[i].operand_size == m->operand_size);
 		}
-		assert_int_equal(err, 0);
-		assert_null(xtal_msg_check(&again));
-		assert_true(again.id == i && again.status == first[i].status);
-		assert_true(again.ack == first[i].ack && again.total == first[i].total);
-		assert_true(again.operand[0] == first[i].operand[0]);
-		assert_true(again.operand[1] == first[i].operand[1]);
-		assert_true(again.atomic == first[i].atomic);
-		assert_true(again.flags == XTAL_MSG_LAST && again.stamp == 70);
 	}
-	/* a fifth result displaces the oldest: more than the window is never outstanding */
-	result(&f, feed(&f, cas(&f, 5, 8), XTAL_RESPONDER_ATOMIC), XTAL_OK);
-	assert_int_equal(xtal_responder_replay(&f.r, first[0].ack, 70, &again), -ENOENT);
-	assert_int_equal(xtal_responder_replay(&f.r, first[1].ack, 70, &again), 0);
-	assert_int_equal(xtal_responder_replay(&f.r, f.seq, 70, &again), -ENOENT);
+	/* two of the four arrived this time */
+	assert_int_equal(resume(&f, start_seq + 1, again), 2);
+	assert_true(again[0].id == 2 && again[1].id == 4);
+	/* broken off after one, which did not arrive */
+	assert_int_equal(xtal_responder_resume(&f.r, start_seq + 1), 0);
+	assert_true(xtal_responder_replay(&f.r, 70, &again[0]));
+	assert_int_equal(resume(&f, start_seq + 1, again), 2);
+	assert_true(again[0].id == 2 && again[1].id == 4);
+	/* the next one takes up the numbers */
+	first[5] = result(&f, feed(&f, cas(&f, 5, 8), XTAL_RESPONDER_ATOMIC), XTAL_OK);
+	assert_true(first[5].seq == start_seq + 4);
+	assert_false(xtal_responder_replay(&f.r, 70, &again[0]));
+	assert_int_equal(resume(&f, start_seq + 4, again), 0);
+}
+
+static void test_replay_refused(void **state)
+{
+	struct fixture f;
+	struct xtal_msg again[CACHE + 1], m;
+
+	(void)state;
+	start(&f, 1, false);
+	f.deaf = true;
+	f.heard = 0;
+	for (uint64_t i = 0; i < CACHE; i++)
+		result(&f, feed(&f, cas(&f, i, 8), XTAL_RESPONDER_ATOMIC), XTAL_OK);
+	assert_int_equal(resume(&f, 0, again), CACHE);
+	/* never sent */
+	assert_int_equal(xtal_responder_resume(&f.r, CACHE + 1), -EPROTO);
+	/* a fifth displaces the oldest, whose answer can then be had no more */
+	m = cas(&f, 9, 8);
+	result(&f, feed(&f, m, XTAL_RESPONDER_ATOMIC), XTAL_OK);
+	assert_int_equal(xtal_responder_resume(&f.r, 0), -EPROTO);
+	assert_int_equal(resume(&f, 1, again), CACHE);
+	/* a request has said that the third arrived */
+	m = cas(&f, 10, 8);
+	m.ack = 3;
+	result(&f, feed(&f, m, XTAL_RESPONDER_ATOMIC), XTAL_OK);
+	assert_int_equal(xtal_responder_resume(&f.r, 2), -EPROTO);
+	assert_int_equal(resume(&f, 3, again), 3);
+	m.seq += 5;
+	feed(&f, m, XTAL_RESPONDER_DROP);
+	assert_int_equal(xtal_responder_resume(&f.r, 3), -EPROTO);
+	/* without a cache only READs can be lost */
+	start(&f, 1, false);
+	f.r.config.cache_size = 0;
+	result(&f, feed(&f, piece(&f, XTAL_MSG_READ, 1, 8, 0), XTAL_RESPONDER_READ), XTAL_OK);
+	assert_int_equal(resume(&f, 0, again), 0);
+	result(&f, feed(&f, cas(&f, 2, 8), XTAL_RESPONDER_ATOMIC), XTAL_OK);
+	assert_int_equal(xtal_responder_resume(&f.r, 0), -EPROTO);
+	assert_int_equal(resume(&f, 1, again), 0);
+}
+
+/* The connection goes while an effect is executed: its frame comes again. */
+static void test_void_effect(void **state)
+{
+	struct fixture f;
+	struct xtal_responder_effect e;
+	struct xtal_msg again[CACHE + 1], m[3], stranger;
+
+	(void)state;
+	start(&f, 1, false);
+	f.deaf = true;
+	f.heard = 0;
+	for (unsigned i = 0; i < 3; i++)
+		m[i] = piece(&f, XTAL_MSG_WRITE, 7, 250, 100 * i);
+	for (unsigned i = 0; i < 3; i++) {
+		e = feed(&f, m[i], XTAL_RESPONDER_WRITE);
+		assert_int_equal(resume(&f, 0, again), 0);
+		assert_int_equal(xtal_responder_consumed(&f.r), i);
+		stranger = m[i];
+		stranger.id++;
+		if (i)
+			refuse(&f, stranger, "differs");
+		e = feed(&f, m[i], XTAL_RESPONDER_WRITE);
+		assert_true(e.first == (i == 0) && e.last == (i == 2) && e.offset == 100 * i);
+		result(&f, e, XTAL_OK);
+		assert_int_equal(xtal_responder_consumed(&f.r), i + 1);
+	}
+	assert_int_equal(resume(&f, 0, again), 1);
+	assert_true(again[0].id == 7 && again[0].ack == 3);
+}
+
+/* After a resumption a READ goes on where its answers ended, and nothing else does. */
+static void test_read_resumes(void **state)
+{
+	struct fixture f;
+	struct xtal_responder_effect e;
+	struct xtal_msg again[CACHE + 1], m, reply;
+
+	(void)state;
+	start(&f, 1, false);
+	f.deaf = true;
+	f.heard = 0;
+	for (unsigned i = 0; i < 3; i++)
+		result(&f, feed(&f, piece(&f, XTAL_MSG_READ, 7, 250, 100 * i), XTAL_RESPONDER_READ),
+		       XTAL_OK);
+	assert_int_equal(resume(&f, 1, again), 0);
+	f.heard = 1;
+	m = piece(&f, XTAL_MSG_WRITE, 7, 250, 100);
+	refuse(&f, m, "has not begun");
+	m = piece(&f, XTAL_MSG_READ, 7, 250, 100);
+	e = feed(&f, m, XTAL_RESPONDER_READ);
+	assert_true(e.first && !e.last && e.offset == 100);
+	reply = result(&f, e, XTAL_OK);
+	assert_true(reply.seq == 2 && reply.offset == 100 && reply.payload == 100);
+	/* only the first frame may */
+	refuse(&f, piece(&f, XTAL_MSG_READ, 7, 250, 100), "does not follow");
+	e = feed(&f, piece(&f, XTAL_MSG_READ, 7, 250, 200), XTAL_RESPONDER_READ);
+	assert_true(!e.first && e.last);
+	assert_true(result(&f, e, XTAL_OK).flags == XTAL_MSG_LAST);
+	/* one that failed in the middle is tried again from there */
+	e = feed(&f, piece(&f, XTAL_MSG_READ, 8, 250, 0), XTAL_RESPONDER_READ);
+	result(&f, e, XTAL_REMOTE_ACCESS);
+	feed(&f, piece(&f, XTAL_MSG_READ, 8, 250, 100), XTAL_RESPONDER_NONE);
+	assert_int_equal(resume(&f, 3, again), 0);
+	e = feed(&f, piece(&f, XTAL_MSG_READ, 8, 250, 0), XTAL_RESPONDER_READ);
+	assert_true(e.first);
+	assert_true(result(&f, e, XTAL_OK).seq == 4);
+}
+
+/* A WRITE that was refused in its first piece: the rest is still ignored, the refusal kept. */
+static void test_refused_resumes(void **state)
+{
+	struct fixture f;
+	struct xtal_msg again[CACHE + 1];
+
+	(void)state;
+	start(&f, 1, false);
+	f.deaf = true;
+	f.heard = 0;
+	result(&f, feed(&f, piece(&f, XTAL_MSG_WRITE, 7, 250, 0), XTAL_RESPONDER_WRITE),
+	       XTAL_REMOTE_ACCESS);
+	assert_int_equal(resume(&f, 0, again), 1);
+	assert_true(again[0].status == XTAL_REMOTE_ACCESS && again[0].id == 7);
+	feed(&f, piece(&f, XTAL_MSG_WRITE, 7, 250, 100), XTAL_RESPONDER_NONE);
+	feed(&f, piece(&f, XTAL_MSG_WRITE, 7, 250, 200), XTAL_RESPONDER_NONE);
+	feed(&f, piece(&f, XTAL_MSG_WRITE, 8, 10, 0), XTAL_RESPONDER_WRITE);
 }
 
 /* Any sequence of frames that decode: what is executed lies within what was checked first. */
@@ -549,6 +702,10 @@ int main(void)
 		cmocka_unit_test(test_gaps),
 		cmocka_unit_test(test_numbers_wrap),
 		cmocka_unit_test(test_replay),
+		cmocka_unit_test(test_replay_refused),
+		cmocka_unit_test(test_void_effect),
+		cmocka_unit_test(test_read_resumes),
+		cmocka_unit_test(test_refused_resumes),
 		cmocka_unit_test(test_noise),
 	};
 

@@ -84,6 +84,33 @@ static void eids(void **state)
 	assert_string_equal(xtal_text_eid(eid, buf, sizeof(buf)), "1122:33"); /* cut */
 }
 
+/* Link-local addresses carry their link; what comes from outside carries none. */
+static void scopes(void **state)
+{
+	struct xtal_eid eid, other = xtal_eid_from_ipv4(0x7f000001);
+	char buf[XTAL_EID_TEXT];
+
+	(void)state;
+	assert_int_equal(xtal_parse_eid("fe80::9:8:7:1:2", &eid), 0); /* bytes 6, 7 are no scope */
+	assert_int_equal(xtal_eid_scope(eid), 0);
+	assert_int_equal(xtal_parse_eid("febf::1", &eid), 0);
+	assert_true(xtal_eid_is_link_local(eid));
+	assert_int_equal(xtal_parse_eid("fec0::1", &eid), 0);
+	assert_false(xtal_eid_is_link_local(eid));
+	assert_true(xtal_eid_equal(xtal_eid_scoped(eid, 5), eid));
+	assert_int_equal(xtal_parse_eid("fe80::1", &eid), 0);
+	eid = xtal_eid_scoped(eid, 4294967295u);
+	assert_int_equal(xtal_eid_scope(eid), 4294967295u);
+	assert_string_equal(xtal_text_eid(eid, buf, sizeof(buf)), "fe80::1%4294967295");
+	eid = xtal_eid_scoped(eid, 0);
+	assert_string_equal(xtal_text_eid(eid, buf, sizeof(buf)), "fe80::1");
+	assert_int_equal(xtal_eid_scope(other), 0);
+	assert_true(xtal_eid_is_loopback(other));
+	assert_true(xtal_eid_is_loopback((struct xtal_eid){ 0, 1 }));
+	assert_false(xtal_eid_is_loopback((struct xtal_eid){ 0, 0 }));
+	assert_false(xtal_eid_is_loopback(xtal_eid_from_ipv4(0x0a7f0001)));
+}
+
 static void check_size(const char *text, uint64_t max, int ret, uint64_t value)
 {
 	uint64_t v = 12345;
@@ -145,10 +172,8 @@ static void distances(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(add_cuts),
-		cmocka_unit_test(eids),
-		cmocka_unit_test(sizes),
-		cmocka_unit_test(distances),
+		cmocka_unit_test(add_cuts), cmocka_unit_test(eids),      cmocka_unit_test(scopes),
+		cmocka_unit_test(sizes),    cmocka_unit_test(distances),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

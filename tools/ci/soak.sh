@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # `make soak`: the long forms (hours) of the tests labelled soak, in an optimised build and
-# under ASan; they see XTAL_SOAK=1. XTAL_SOAK_BUILDS="soak" leaves ASan out.
+# under ASan; they see XTAL_TEST_SOAK=1. XTAL_TEST_SOAK_BUILDS="soak" leaves ASan out.
 set -eu
 cd "$(dirname "$0")/../.."
 tools/install-deps.sh build test
-export XTAL_SOAK=1
+export XTAL_TEST_SOAK=1
 status=0
-for build in ${XTAL_SOAK_BUILDS:-soak soak-asan}; do
+for build in ${XTAL_TEST_SOAK_BUILDS:-soak soak-asan}; do
 	echo "== $build"
 	cmake --preset "$build" >/dev/null
 	cmake --build --preset "$build"

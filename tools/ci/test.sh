@@ -29,7 +29,7 @@ why_not() {
 			command -v $what >/dev/null || { echo "$what is not installed"; return; }
 		done
 		[ -e /lib/ld-linux-aarch64.so.1 ] || { echo "libc6:arm64 is not installed"; return; }
-		for what in inih jansson cmocka; do
+		for what in inih ssl jansson cmocka; do
 			[ -e /usr/lib/aarch64-linux-gnu/lib$what.so ] ||
 				{ echo "the arm64 library $what is not installed"; return; }
 		done

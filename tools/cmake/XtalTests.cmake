@@ -4,14 +4,14 @@
 #
 #   unit sim fuzz       test/<folder>/*.c, against the objects of libxtal (all symbols visible)
 #   contract system     test/<folder>/*.c, against libcdma and libxtal as programs see them
-#   system              also test/system/*.sh
+#   sim system          also test/<folder>/*.sh
 #   model               test/model/*.pml by test/model/run.sh, plain build only
 #   check               tools/checks, plain build only
 #
 # A test sets its own properties by one line in a comment near its top:
 #   ctest: timeout=120 label=soak serial plain
 # timeout in seconds (default 60, system 300); label adds one (soak: `make soak` runs it with
-# XTAL_SOAK=1); serial: not beside other tests (system tests always); plain: only in the
+# XTAL_TEST_SOAK=1); serial: not beside other tests (system tests always); plain: only in the
 # plain build. Exit status 77 means skipped: print "SKIP: reason".
 #
 # Contract tests run once per path, as contract.<file>.<path> with XTAL_TEST_PATH set;
@@ -19,11 +19,12 @@
 set(XTAL_FOLDERS_INSIDE unit sim fuzz)
 set(XTAL_FOLDERS_OUTSIDE contract system)
 
-# Environment of every test: XTAL_SOURCE_DIR, XTAL_BUILD_DIR, XTAL_BIN (starts the xtal command),
-# XTAL_SANITIZE and, in a cross build, XTAL_TEST_EMULATOR (words to put before a program).
+# Environment of every test: XTAL_TEST_SOURCE_DIR, XTAL_TEST_BUILD_DIR, XTAL_TEST_BIN (starts the
+# xtal command), XTAL_TEST_SANITIZE and, in a cross build, XTAL_TEST_EMULATOR (words to put before
+# a program). The library takes no name that begins so for a setting.
 function(xtal_test_environment out)
-	set(env "XTAL_SOURCE_DIR=${CMAKE_SOURCE_DIR}" "XTAL_BUILD_DIR=${CMAKE_BINARY_DIR}"
-		"XTAL_SANITIZE=${XTAL_SANITIZE}")
+	set(env "XTAL_TEST_SOURCE_DIR=${CMAKE_SOURCE_DIR}" "XTAL_TEST_BUILD_DIR=${CMAKE_BINARY_DIR}"
+		"XTAL_TEST_SANITIZE=${XTAL_SANITIZE}")
 	set(bin ${CMAKE_BINARY_DIR}/bin/xtal)
 	if(CMAKE_CROSSCOMPILING_EMULATOR)
 		string(REPLACE ";" " " emulator "${CMAKE_CROSSCOMPILING_EMULATOR}")
@@ -32,7 +33,7 @@ function(xtal_test_environment out)
 		file(WRITE ${bin} "#!/bin/sh\nexec ${emulator} ${CMAKE_BINARY_DIR}/bin/xtal \"$@\"\n")
 		file(CHMOD ${bin} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
 	endif()
-	list(APPEND env "XTAL_BIN=${bin}")
+	list(APPEND env "XTAL_TEST_BIN=${bin}")
 	if(XTAL_SANITIZE MATCHES "address")
 		list(APPEND env "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1")
 	endif()
@@ -83,7 +84,7 @@ endfunction()
 
 # One test per path that the source names (all by default).
 function(xtal_test_per_path name target label timeout source)
-	set(paths self map cma ring)
+	set(paths self map cma ring tcp)
 	file(STRINGS ${source} words REGEX "ctest: ")
 	if(words MATCHES "ctest:.* paths=([a-z,]+)")
 		string(REPLACE "," ";" paths "${CMAKE_MATCH_1}")
@@ -175,6 +176,7 @@ function(xtal_tests)
 	foreach(folder ${XTAL_FOLDERS_INSIDE})
 		xtal_test_programs(${folder} 60 ${lib} xtal_testing)
 	endforeach()
+	xtal_test_scripts(sim 60)
 	if(TARGET cdma)
 		foreach(folder ${XTAL_FOLDERS_OUTSIDE})
 			set(timeout 60)

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Letting peers in: connections to a context's socket, until they have said whom they look for.
+ * Who says nothing holds a descriptor or two, so there is a time limit, and a limit on how many.
+ */
+#include "core/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/config.h"
+#include "core/context_impl.h"
+#include "core/engine.h"
+#include "core/log.h"
+#include "os/proc.h"
+#include "os/thread.h"
+#include "wire/control.h"
+#include "xtal.h"
+
+/* An initiator greets in the same function that connects. */
+#define GREETING_NS 3000000000u
+#define MAX_SILENT  128u
+
+/* Connections that are accepted in one go. */
+#define MAX_ACCEPTED 64u
+
+static void session_death(struct xtal_source *src)
+{
+	struct xtal_session *s = xtal_container_of(src, struct xtal_session, death);
+
+	if (xtal_os_pidfd_dead(src->fd))
+		xtal_session_end(s, "its process died");
+}
+
+static void keep_spare(struct xtal_context *ctx)
+{
+	if (xtal_os_event_create(&ctx->spare_fd))
+		ctx->spare_fd = -1;
+	else
+		xtal_engine_track_fd(ctx->spare_fd);
+}
+
+/* Without descriptors a connection would wait, and wake us, for ever. */
+static void turn_away(struct xtal_context *ctx)
+{
+	struct xtal_control c;
+	int fd;
+
+	xtal_engine_close_fd(ctx->spare_fd);
+	ctx->spare_fd = -1;
+	if (!xtal_os_accept(ctx->listener.fd, &fd)) {
+		xtal_control_init(&c, XTAL_CONTROL_REFUSE);
+		c.status = XTAL_UNREACHABLE;
+		snprintf(c.text, sizeof(c.text),
+			 "the owner has no descriptor left (RLIMIT_NOFILE)");
+		xtal_os_send(fd, &c, sizeof(c), NULL, 0);
+		xtal_os_close(fd);
+		xtal_count(&xtal_totals.denied, 1);
+		xtal_log(XTAL_LOG_ERROR, "xtal",
+			 "port %u: no descriptor left for a peer "
+			 "(RLIMIT_NOFILE); it was turned away",
+			 ctx->port);
+	} else {
+		xtal_os_sleep_ns(1000000); /* another thread was faster */
+	}
+	keep_spare(ctx);
+}
+
+static void too_silent(struct xtal_timer *t)
+{
+	struct xtal_session *s = xtal_container_of(t, struct xtal_session, greeting);
+
+	xtal_session_end(s, "it did not say whom it looks for");
+}
+
+/* Too many say nothing: the oldest goes, unless its greeting lies in the socket, unread. */
+static void make_room(struct xtal_context *ctx)
+{
+	struct xtal_list *n = ctx->sessions.next;
+	uint32_t before = ctx->silent;
+	struct xtal_session *oldest;
+
+	while (xtal_container_of(n, struct xtal_session, node)->welcomed)
+		n = n->next;
+	oldest = xtal_container_of(n, struct xtal_session, node);
+	xtal_session_ready(&oldest->sock);
+	if (ctx->silent == before)
+		xtal_session_end(oldest, "too many connections say nothing");
+}
+
+static void accept_ready(struct xtal_source *src)
+{
+	struct xtal_context *ctx = xtal_container_of(src, struct xtal_context, listener);
+	int fd, err = 0;
+
+	/* The rest at the next look: a flood of them keeps the agent from nobody. */
+	for (unsigned i = 0; i < MAX_ACCEPTED && !(err = xtal_os_accept(src->fd, &fd)); i++) {
+		struct xtal_session *s = aligned_alloc(XTAL_CACHE_LINE, (sizeof(*s) + 63) & ~63ull);
+
+		if (!s) {
+			xtal_os_close(fd);
+			return;
+		}
+		while (ctx->silent >= MAX_SILENT)
+			make_room(ctx);
+		memset(s, 0, sizeof(*s));
+		s->ctx = ctx;
+		ctx->silent++;
+		xtal_agent_set_timer(&s->greeting, xtal_os_now() + GREETING_NS, too_silent);
+		s->death.fd = -1;
+		s->sock = (struct xtal_source){ .fd = fd, .ready = xtal_session_ready };
+		xtal_engine_track_fd(fd);
+		xtal_lock(&ctx->sessions_lock);
+		xtal_list_append(&ctx->sessions, &s->node);
+		xtal_unlock(&ctx->sessions_lock);
+		if (xtal_os_peer_cred(fd, &s->cred) || xtal_agent_watch(&s->sock)) {
+			xtal_session_end(s, "no descriptor");
+			continue;
+		}
+		s->same_uid = s->cred.uid == xtal_os_uid();
+		if (!s->same_uid && !xtal_config()->any_uid) {
+			xtal_session_refuse(s, XTAL_UNREACHABLE,
+					    "the owner serves its own user only "
+					    "(XTAL_PEERS=any would allow others, over messages)");
+			xtal_session_end(s, "another user");
+			continue;
+		}
+		if (!xtal_os_peer_pidfd(fd, s->cred.pid, &s->death.fd)) {
+			xtal_engine_track_fd(s->death.fd);
+			s->death.ready = session_death;
+			xtal_agent_watch(&s->death);
+		} else {
+			s->death.fd = -1;
+		}
+	}
+	if (err == -EMFILE || err == -ENFILE)
+		turn_away(ctx);
+}
+
+int xtal_server_open(struct xtal_context *ctx)
+{
+	int err;
+
+	ctx->listener.ready = accept_ready;
+	err = xtal_agent_watch(&ctx->listener);
+	if (!err)
+		keep_spare(ctx);
+	return err;
+}
+
+void xtal_server_close(struct xtal_context *ctx)
+{
+	xtal_agent_unwatch(&ctx->listener);
+	xtal_engine_close_fd(ctx->listener.fd);
+	xtal_engine_close_fd(ctx->spare_fd);
+	while (!xtal_list_empty(&ctx->sessions))
+		xtal_session_end(xtal_container_of(ctx->sessions.next, struct xtal_session, node),
+				 "the context is closed");
+}

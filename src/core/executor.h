@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What peers' messages ask for, executed for a context of ours. On the agent, in its lane. The
+ * statuses are those that the target answers.
+ */
+#ifndef XTAL_CORE_EXECUTOR_H
+#define XTAL_CORE_EXECUTOR_H
+
+#include <stdint.h>
+
+#include "wire/responder.h"
+
+struct xtal_access;
+struct xtal_context;
+struct xtal_found;
+
+/* A piece of a WRITE whose payload is all there, and the notify word behind the last one. */
+uint32_t xtal_execute_write(struct xtal_context *ctx, const struct xtal_responder_effect *e,
+			    const uint8_t *payload);
+/* Old values in old. */
+uint32_t xtal_execute_atomic(struct xtal_context *ctx, const struct xtal_responder_effect *e,
+			     uint64_t old[2]);
+/* Copies the data of a READ into out. */
+uint32_t xtal_execute_read(struct xtal_context *ctx, const struct xtal_responder_effect *e,
+			   uint8_t *out);
+
+/*
+ * The same in steps, for payload that comes and goes in parts: enter checks what the effect asks
+ * for, and names the segments in the agent's lane; the memory may be touched until leave.
+ */
+uint32_t xtal_execute_enter(struct xtal_context *ctx, const struct xtal_responder_effect *e);
+void xtal_execute_leave(void);
+/* The same for a range; *found tells the segment. */
+uint32_t xtal_execute_enter_range(struct xtal_context *ctx, const struct xtal_access *access,
+				  struct xtal_found *found);
+/* The last word after all others. Errors: -EFAULT. */
+int xtal_execute_put(uint64_t addr, const uint8_t *src, uint64_t len);
+/* All of the payload is there: the notify word, if it is its turn. Errors: -EFAULT. */
+int xtal_execute_notify(const struct xtal_responder_effect *e);
+
+#endif

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Serving one connection of a session, on the agent: bytes go to the target's machine, what it
+ * says is executed, answers are sent. Payload of some size goes from the socket to the segment,
+ * and from the segment to the socket, without a stop. See tcp_session.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/copy.h"
+#include "core/context_impl.h"
+#include "core/engine.h"
+#include "core/executor.h"
+#include "core/log.h"
+#include "core/tcp_session.h"
+#include "os/proc.h"
+#include "os/thread.h"
+#include "os/vm.h"
+#include "xtal.h"
+
+#define LOOK         (4u * 1024) /* bytes received at once while headers are expected */
+#define DIRECT_LEAST 2048u       /* payload that is received straight into the segment */
+#define ROUNDS       16u         /* receives of one connection before the others' turn */
+
+/* The agent's: what a connection needs only while it is looked at. */
+static uint8_t look_bytes[LOOK];
+
+static void watch(struct xtal_tcp_conn *c, unsigned what)
+{
+	if (c->watched != what)
+		xtal_agent_change(&c->source, what);
+	c->watched = what;
+}
+
+/* The segment whose bytes are being sent. */
+struct pinned {
+	struct xtal_tcp_conn *conn;
+	uint64_t lo, hi; /* hi 0: none */
+	uint32_t token;
+	bool token_valid;
+};
+
+/* A READ's data, as it stands in the segment, which may have gone since it was looked at. */
+static int pin(void *arg, const struct xtal_tcp_frame *f, const void **base)
+{
+	struct pinned *p = arg;
+	struct xtal_access access = { .addr = f->tag[0],
+				      .len = f->payload,
+				      .token = (uint32_t)f->tag[1],
+				      .token_valid = f->tag[2],
+				      .rights = XTAL_RIGHT_READ };
+	struct xtal_found found;
+
+	*base = (const void *)(uintptr_t)access.addr;
+	if (p->hi) /* one at a time: it may not be waited for a second one */
+		return access.addr >= p->lo && access.addr + access.len <= p->hi &&
+				       access.token == p->token &&
+				       access.token_valid == p->token_valid
+			       ? 0
+			       : -EAGAIN;
+	if (xtal_execute_enter_range(p->conn->ctx, &access, &found))
+		return -EFAULT;
+	p->lo = found.lo;
+	p->hi = found.hi;
+	p->token = access.token;
+	p->token_valid = access.token_valid;
+	return 0;
+}
+
+static void unpin(void *arg)
+{
+	struct pinned *p = arg;
+
+	xtal_execute_leave();
+	p->hi = 0;
+}
+
+enum outcome {
+	GOES_ON,
+	BLOCKED, /* until the socket takes more */
+	GONE,    /* so is the connection */
+};
+
+static enum outcome flush(struct xtal_tcp_conn *c)
+{
+	struct pinned pinned = { .conn = c };
+	struct xtal_tcp_pins pins = { .pin = pin, .unpin = unpin, .arg = &pinned };
+	int err = xtal_tcp_flush(&c->stream, &pins);
+
+	if (!err)
+		return GOES_ON;
+	if (err == -EAGAIN)
+		return BLOCKED;
+	/* The header of the answer is out: only a new connection can take it back. The READ comes
+	 * again, and is refused then. */
+	if (err == -EFAULT && c->session)
+		c->session->careful = true;
+	xtal_tcp_hang_up(c, err == -EFAULT ? "memory that is being read has gone"
+					   : xtal_tcp_reason(&c->stream, err));
+	return GONE;
+}
+
+/* Takes the frames that the machine has into the connection. */
+static enum outcome push(struct xtal_tcp_conn *c, uint64_t now)
+{
+	struct xtal_tcp_session *s = c->session;
+	struct xtal_session_frame f;
+	enum outcome o;
+
+	while (xtal_target_next_frame(&s->target, now, &f)) {
+		struct xtal_tcp_frame *out = xtal_tcp_reserve(&c->stream);
+
+		if (!out) {
+			o = flush(c);
+			if (o == GONE)
+				return GONE;
+			out = xtal_tcp_reserve(&c->stream);
+			if (!out)
+				return BLOCKED;
+		}
+		memcpy(out->header, f.header, sizeof(out->header));
+		out->payload = f.payload;
+		out->copied = f.payload <= XTAL_TCP_SMALL;
+		if (out->copied)
+			memcpy(out->small, s->small, f.payload);
+		out->tag[0] = f.addr;
+		out->tag[1] = s->effect.token;
+		out->tag[2] = s->effect.token_valid;
+		xtal_tcp_commit(&c->stream);
+		xtal_target_sent(&s->target, now);
+	}
+	return GOES_ON;
+}
+
+static uint32_t look_at_read(struct xtal_tcp_session *s, const struct xtal_responder_effect *e)
+{
+	uint32_t status;
+
+	if (e->len <= XTAL_TCP_SMALL)
+		return xtal_execute_read(s->ctx, e, s->small);
+	status = xtal_execute_enter(s->ctx, e);
+	xtal_count(&xtal_totals.served, 1);
+	xtal_count(&xtal_totals.served_bytes, e->len);
+	if (status)
+		return status;
+	if (s->careful &&
+	    xtal_os_probe_access((const void *)(uintptr_t)(e->addr + e->offset), e->len, false))
+		status = XTAL_REMOTE_ACCESS;
+	xtal_execute_leave();
+	return status;
+}
+
+static void execute(struct xtal_tcp_session *s, const struct xtal_responder_effect *e, uint64_t now)
+{
+	uint64_t old[2] = { 0, 0 };
+	uint32_t status;
+
+	switch (e->kind) {
+	case XTAL_RESPONDER_READ:
+		s->effect = *e;
+		status = look_at_read(s, e);
+		xtal_target_result(&s->target, (enum xtal_status)status, NULL, now);
+		return;
+	case XTAL_RESPONDER_ATOMIC:
+		status = xtal_execute_atomic(s->ctx, e, old);
+		xtal_target_result(&s->target, (enum xtal_status)status, old, now);
+		return;
+	case XTAL_RESPONDER_WRITE:
+		s->effect = *e;
+		s->landed = 0;
+		if (e->len)
+			return; /* its payload comes */
+		status = xtal_execute_write(s->ctx, e, NULL);
+		xtal_target_result(&s->target, (enum xtal_status)status, NULL, now);
+		return;
+	case XTAL_RESPONDER_NONE:
+	case XTAL_RESPONDER_REPLY:
+	case XTAL_RESPONDER_DROP:
+		return;
+	}
+}
+
+/* Where the parts of a WRITE's payload go: all but the last word at once, that at the end. */
+struct place {
+	uint64_t addr, body, tail; /* body + tail = the whole piece */
+};
+
+static struct place place_of(const struct xtal_responder_effect *e)
+{
+	struct place p = { .addr = e->addr + e->offset };
+
+	p.tail = xtal_copy_tail_len((const void *)(uintptr_t)p.addr, e->len);
+	p.body = e->len - p.tail;
+	return p;
+}
+
+/* n more bytes have come, those of the last word to s->tail. The segment is entered. */
+static int landed(struct xtal_tcp_session *s, const struct place *p, uint64_t n)
+{
+	const struct xtal_responder_effect *e = &s->effect;
+	int err;
+
+	s->landed += n;
+	if (s->landed != e->len)
+		return 0;
+	xtal_count(&xtal_totals.served, 1);
+	xtal_count(&xtal_totals.served_bytes, e->len);
+	err = xtal_execute_put(p->addr + p->body, s->tail, p->tail);
+	return err ? err : xtal_execute_notify(e);
+}
+
+static int land_part(struct xtal_tcp_session *s, const uint8_t *in, uint64_t n)
+{
+	struct place p = place_of(&s->effect);
+	uint64_t at = s->landed, left = at < p.body ? p.body - at : 0;
+	uint64_t body = n < left ? n : left;
+	int err = 0;
+
+	if (body)
+		err = xtal_os_guarded_copy((void *)(uintptr_t)(p.addr + at), in, body);
+	if (n > body)
+		memcpy(s->tail + (at + body - p.body), in + body, n - body);
+	return err ? err : landed(s, &p, n);
+}
+
+/* Some of the payload that is awaited, all of it at most. False: its time is over. */
+static bool land(struct xtal_tcp_session *s, const uint8_t *in, uint64_t n, uint64_t now)
+{
+	const struct xtal_responder_effect *e = &s->effect;
+	uint32_t status;
+
+	if (!xtal_target_may_land(&s->target, now))
+		return false;
+	if (n == e->len) {
+		status = xtal_execute_write(s->ctx, e, in);
+		s->landed = n;
+	} else {
+		status = xtal_execute_enter(s->ctx, e);
+		if (!status) {
+			status = land_part(s, in, n) ? XTAL_REMOTE_ACCESS : XTAL_OK;
+			xtal_execute_leave();
+		}
+	}
+	xtal_target_landed(&s->target, n);
+	if (status || s->landed == e->len)
+		xtal_target_result(&s->target, (enum xtal_status)status, NULL, now);
+	return true;
+}
+
+/* Keeps bytes that the machine does not take before answers have gone. */
+static enum outcome keep(struct xtal_tcp_conn *c, const uint8_t *in, size_t len)
+{
+	if (!len)
+		return BLOCKED;
+	if (c->rest) {
+		c->rest_at = c->rest_len - len; /* in points there */
+		return BLOCKED;
+	}
+	c->rest = malloc(len);
+	if (!c->rest) {
+		xtal_tcp_hang_up(c, "no memory");
+		return GONE;
+	}
+	memcpy(c->rest, in, len);
+	c->rest_at = 0;
+	c->rest_len = len;
+	return BLOCKED;
+}
+
+static enum outcome end_session(struct xtal_tcp_session *s, const char *why)
+{
+	struct xtal_tcp_conn *c = s->conn;
+
+	if (push(c, xtal_os_now()) == GONE || flush(c) == GONE)
+		c = NULL;
+	xtal_tcp_session_end(s, why);
+	return GONE;
+}
+
+/* The bytes, as far as they can be taken. */
+static enum outcome take(struct xtal_tcp_conn *c, const uint8_t *in, size_t len)
+{
+	struct xtal_tcp_session *s = c->session;
+	uint64_t now = xtal_os_now();
+
+	for (size_t at = 0;;) {
+		struct xtal_target_event ev;
+		enum outcome o = push(c, now);
+		uint64_t addr, want;
+
+		if (o == BLOCKED)
+			return keep(c, in + at, len - at);
+		if (o == GONE)
+			return GONE;
+		if (at == len)
+			return GOES_ON;
+		want = xtal_target_payload(&s->target, &addr);
+		if (want) {
+			size_t n = want < len - at ? (size_t)want : len - at;
+
+			if (!land(s, in + at, n, now)) {
+				xtal_tcp_hang_up(c, "a request came too late");
+				return GONE;
+			}
+			at += n;
+			continue;
+		}
+		at += xtal_target_take(&s->target, in + at, len - at, now, &ev);
+		switch (ev.kind) {
+		case XTAL_TARGET_EXECUTE:
+			execute(s, &ev.effect, now);
+			break;
+		case XTAL_TARGET_HANG_UP:
+			xtal_tcp_hang_up(c, ev.why);
+			return GONE;
+		case XTAL_TARGET_ENDED:
+			return end_session(s, ev.why);
+		case XTAL_TARGET_MORE:
+		case XTAL_TARGET_SEND:
+			break;
+		}
+	}
+}
+
+/* Bytes of a connection that has no session yet: its HELLO. */
+static enum outcome greet(struct xtal_tcp_conn *c, const uint8_t *in, size_t len)
+{
+	size_t n = xtal_stream_header(&c->in, in, len);
+
+	if (c->in.have < XTAL_MSG_HEADER)
+		return GOES_ON;
+	if (!xtal_tcp_greet(c))
+		return GONE;
+	return take(c, in + n, len - n);
+}
+
+static enum outcome feed(struct xtal_tcp_conn *c, const uint8_t *in, size_t len)
+{
+	return c->session ? take(c, in, len) : greet(c, in, len);
+}
+
+/* What was kept, now that answers may go. */
+static enum outcome feed_rest(struct xtal_tcp_conn *c)
+{
+	enum outcome o = take(c, c->rest + c->rest_at, c->rest_len - c->rest_at);
+
+	if (o == GOES_ON) {
+		free(c->rest);
+		c->rest = NULL;
+	}
+	return o;
+}
+
+/* Receives payload straight into the segment, and what comes behind it to look_bytes. n: as
+ * xtal_tcp_receive(); *spill: bytes there. */
+static int64_t receive_direct(struct xtal_tcp_conn *c, uint64_t want, size_t *spill, bool *full)
+{
+	struct xtal_tcp_session *s = c->session;
+	struct place p = place_of(&s->effect);
+	uint64_t at = s->landed, body = at < p.body ? p.body - at : 0, tail = want - body;
+	struct xtal_os_iov iov[3] = {
+		{ (void *)(uintptr_t)(p.addr + at), body },
+		{ s->tail + (p.tail - tail), tail },
+		{ look_bytes, XTAL_MSG_HEADER },
+	};
+	uint32_t status = xtal_execute_enter(s->ctx, &s->effect);
+	uint64_t got;
+	int64_t n = -EFAULT;
+
+	*spill = 0;
+	if (!status)
+		n = xtal_tcp_receive(&c->stream, body ? iov : iov + 1, body ? 3 : 2);
+	*full = n == (int64_t)(want + XTAL_MSG_HEADER);
+	got = n > 0 ? (uint64_t)n : 0;
+	if (got > want) {
+		*spill = (size_t)(got - want);
+		got = want;
+	}
+	if (n == -EFAULT && !status)
+		status = XTAL_REMOTE_ACCESS;
+	else if (got && landed(s, &p, got))
+		status = XTAL_REMOTE_ACCESS;
+	xtal_execute_leave();
+	xtal_target_landed(&s->target, got);
+	if (status || (got && s->landed == s->effect.len)) {
+		xtal_target_result(&s->target, (enum xtal_status)status, NULL, xtal_os_now());
+		return n == -EFAULT ? 1 : n; /* the rest is taken as bytes that nobody wants */
+	}
+	return n;
+}
+
+/* One receive. *more: there may be more at once. */
+static enum outcome receive(struct xtal_tcp_conn *c, bool *more, bool *did)
+{
+	struct xtal_os_iov iov = { look_bytes, sizeof(look_bytes) };
+	uint64_t addr, want = c->session ? xtal_target_payload(&c->session->target, &addr) : 0;
+	size_t spill;
+	int64_t n;
+
+	if (want >= DIRECT_LEAST && xtal_tcp_direct(&c->stream)) {
+		if (!xtal_target_may_land(&c->session->target, xtal_os_now())) {
+			xtal_tcp_hang_up(c, "a request came too late");
+			return GONE;
+		}
+		n = receive_direct(c, want, &spill, more);
+	} else {
+		n = xtal_tcp_receive(&c->stream, &iov, 1);
+		*more = n == (int64_t)sizeof(look_bytes) || !xtal_tcp_direct(&c->stream);
+		spill = n > 0 ? (size_t)n : 0;
+	}
+	if (n == -EAGAIN) {
+		*more = false;
+		return GOES_ON;
+	}
+	if (n <= 0) {
+		xtal_tcp_hang_up(c, n ? xtal_tcp_reason(&c->stream, (int)n) : "its peer closed it");
+		return GONE;
+	}
+	*did = true;
+	return feed(c, look_bytes, spill);
+}
+
+static void make_hot(struct xtal_tcp_conn *c)
+{
+	if (!c->hot)
+		xtal_agent_add_drain(&c->drain);
+	c->hot = true;
+}
+
+/* Sends what waits, and says what is to be watched for. False: the connection is gone. */
+static bool settle(struct xtal_tcp_conn *c)
+{
+	enum outcome o = flush(c);
+
+	if (o == GONE)
+		return false;
+	watch(c, (c->rest ? 0 : XTAL_OS_READABLE) | (o == BLOCKED ? XTAL_OS_WRITABLE : 0));
+	return true;
+}
+
+/* False: not yet, or the connection is gone. */
+static bool shake_hands(struct xtal_tcp_conn *c)
+{
+	int err = xtal_tcp_handshake(&c->stream);
+
+	c->shaken = !err;
+	if (err == -EAGAIN)
+		watch(c, xtal_tcp_wants_write(&c->stream) ? XTAL_OS_WRITABLE : XTAL_OS_READABLE);
+	else if (err)
+		xtal_tcp_hang_up(c, xtal_tcp_reason(&c->stream, err));
+	return !err;
+}
+
+bool xtal_tcp_serve_bytes(struct xtal_tcp_conn *c, const uint8_t *in, size_t len)
+{
+	return feed(c, in, len) != GONE && settle(c);
+}
+
+bool xtal_tcp_serve(struct xtal_tcp_conn *c)
+{
+	enum outcome o = GOES_ON;
+	bool more = true, did = false;
+
+	if (!c->shaken && !shake_hands(c))
+		return true;
+	if (c->rest) {
+		o = flush(c);
+		if (o == GOES_ON)
+			o = feed_rest(c);
+		did = o == GOES_ON;
+	}
+	for (unsigned i = 0; i < ROUNDS && o == GOES_ON && more; i++)
+		o = receive(c, &more, &did);
+	if (o == GONE || !settle(c))
+		return true;
+	if (did)
+		make_hot(c);
+	return did;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The sessions of tcp peers, and their connections: accepted, told apart and forgotten by
+ * tcp_accept.c, served by tcp_serve.c. All of it on the agent.
+ */
+#ifndef XTAL_CORE_TCP_SESSION_H
+#define XTAL_CORE_TCP_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/agent.h"
+#include "os/tcp.h"
+#include "path/tcp.h"
+#include "wire/target.h"
+
+struct xtal_context;
+struct xtal_tcp_session;
+
+/* One connection. */
+struct xtal_tcp_conn {
+	struct xtal_list node; /* in the server's greeting ones, until it has a session */
+	struct xtal_context *ctx;
+	struct xtal_tcp_session *session;
+	struct xtal_source source;
+	struct xtal_drain drain; /* while it is hot: looked at without being reported */
+	struct xtal_timer timer; /* how long it may take to say what it wants */
+	struct xtal_tcp stream;
+	struct xtal_stream in; /* its HELLO */
+	struct xtal_os_tcp_address peer;
+	uint8_t *rest; /* bytes that were received, and wait until answers have gone */
+	size_t rest_at, rest_len;
+	unsigned watched; /* XTAL_OS_READABLE ... */
+	bool hot, shaken; /* shaken: the filter's handshake is over */
+};
+
+/* What one initiator's link is to us. */
+struct xtal_tcp_session {
+	struct xtal_list node; /* in the server */
+	struct xtal_context *ctx;
+	struct xtal_tcp_conn *conn; /* NULL: none now */
+	struct xtal_timer timer;    /* how long it is kept without one */
+	struct xtal_target target;
+	struct xtal_responder responder;
+	struct xtal_responder_result cache[64];
+	struct xtal_responder_effect effect; /* a WRITE whose payload comes, or the last READ */
+	uint64_t landed;                     /* bytes of it that are there */
+	uint8_t tail[16];                    /* its last word, which lands last */
+	uint8_t small[XTAL_TCP_SMALL];       /* what a short READ found */
+	bool careful; /* a READ met memory that is not there: look at it first from now on */
+};
+
+/* Something may be done for the connection: receives, executes, answers. True when anything was.
+ * The connection may be gone afterwards. */
+bool xtal_tcp_serve(struct xtal_tcp_conn *c);
+/* The same with bytes that were received, and no more; also none. False: the connection is gone. */
+bool xtal_tcp_serve_bytes(struct xtal_tcp_conn *c, const uint8_t *in, size_t len);
+/* The HELLO of a greeting connection is complete. True: the connection has a session now; false:
+ * it is gone. */
+bool xtal_tcp_greet(struct xtal_tcp_conn *c);
+/* Closes the connection; its session waits for another one. */
+void xtal_tcp_hang_up(struct xtal_tcp_conn *c, const char *why);
+/* Ends the session, and its connection. */
+void xtal_tcp_session_end(struct xtal_tcp_session *s, const char *why);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* TCP between hosts; see tcp.h. */
+#define _GNU_SOURCE
+#include "os/tcp.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define BACKLOG 1024
+
+_Static_assert(sizeof(struct xtal_os_iov) == sizeof(struct iovec), "passed to the kernel as it is");
+
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+static socklen_t to_kernel(const struct xtal_os_tcp_address *a, union address *out)
+{
+	struct xtal_eid eid;
+
+	memset(out, 0, sizeof(*out));
+	if (xtal_eid_is_ipv4(a->eid)) {
+		out->v4.sin_family = AF_INET;
+		out->v4.sin_port = htons(a->port);
+		out->v4.sin_addr.s_addr = htonl(xtal_eid_ipv4(a->eid));
+		return sizeof(out->v4);
+	}
+	out->v6.sin6_family = AF_INET6;
+	out->v6.sin6_port = htons(a->port);
+	out->v6.sin6_scope_id = xtal_eid_scope(a->eid);
+	eid = xtal_eid_scoped(a->eid, 0);
+	for (unsigned i = 0; i < 8; i++) {
+		out->v6.sin6_addr.s6_addr[i] = (uint8_t)(eid.hi >> (56 - 8 * i));
+		out->v6.sin6_addr.s6_addr[8 + i] = (uint8_t)(eid.lo >> (56 - 8 * i));
+	}
+	return sizeof(out->v6);
+}
+
+static void from_kernel(const union address *a, struct xtal_os_tcp_address *out)
+{
+	*out = (struct xtal_os_tcp_address){ .port = 0 };
+	if (a->any.sa_family == AF_INET) {
+		out->eid = xtal_eid_from_ipv4(ntohl(a->v4.sin_addr.s_addr));
+		out->port = ntohs(a->v4.sin_port);
+		return;
+	}
+	for (unsigned i = 0; i < 8; i++) {
+		out->eid.hi = out->eid.hi << 8 | a->v6.sin6_addr.s6_addr[i];
+		out->eid.lo = out->eid.lo << 8 | a->v6.sin6_addr.s6_addr[8 + i];
+	}
+	out->eid = xtal_eid_scoped(out->eid, a->v6.sin6_scope_id);
+	out->port = ntohs(a->v6.sin6_port);
+}
+
+static int new_socket(int family)
+{
+	int on = 1, fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	return fd;
+}
+
+int xtal_os_tcp_listen(const struct xtal_os_tcp_address *at, int *fd)
+{
+	union address addr;
+	socklen_t len = to_kernel(at, &addr);
+	int err, sock = new_socket(addr.any.sa_family);
+
+	if (sock < 0)
+		return sock;
+	if (bind(sock, &addr.any, len) || listen(sock, BACKLOG)) {
+		err = -errno;
+		close(sock);
+		return err;
+	}
+	*fd = sock;
+	return 0;
+}
+
+uint16_t xtal_os_tcp_port(int fd)
+{
+	struct xtal_os_tcp_address a;
+	union address addr = { .any.sa_family = AF_UNSPEC };
+	socklen_t len = sizeof(addr);
+
+	if (getsockname(fd, &addr.any, &len))
+		return 0;
+	from_kernel(&addr, &a);
+	return a.port;
+}
+
+int xtal_os_tcp_accept(int listener, int *fd, struct xtal_os_tcp_address *peer)
+{
+	union address addr = { .any.sa_family = AF_UNSPEC };
+	socklen_t len;
+	int on = 1, sock;
+
+	do {
+		len = sizeof(addr);
+		sock = accept4(listener, &addr.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	} while (sock < 0 && (errno == EINTR || errno == ECONNABORTED));
+	if (sock < 0)
+		return -errno;
+	setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	from_kernel(&addr, peer);
+	*fd = sock;
+	return 0;
+}
+
+int xtal_os_tcp_connect(const struct xtal_os_tcp_address *to,
+			const struct xtal_os_tcp_address *from, int *fd)
+{
+	union address addr, source;
+	socklen_t len = to_kernel(to, &addr), source_len;
+	int err, on = 1, sock = new_socket(addr.any.sa_family);
+
+	if (sock < 0)
+		return sock;
+	if (from) {
+		struct xtal_os_tcp_address any_port = *from;
+
+		any_port.port = 0;
+		source_len = to_kernel(&any_port, &source);
+		/* The port is chosen when the destination is known: there are more of them. */
+		setsockopt(sock, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+		if (bind(sock, &source.any, source_len)) {
+			err = -errno;
+			goto close_sock;
+		}
+	}
+	if (connect(sock, &addr.any, len) && errno != EINPROGRESS && errno != EINTR) {
+		err = -errno;
+		goto close_sock;
+	}
+	*fd = sock;
+	return 0;
+close_sock:
+	close(sock);
+	return err;
+}
+
+/* A client's port was the one it looked for, so that it has met itself. */
+static int met_itself(int fd)
+{
+	union address mine, theirs;
+	socklen_t mine_len = sizeof(mine), theirs_len = sizeof(theirs);
+
+	memset(&mine, 0, sizeof(mine));
+	memset(&theirs, 0, sizeof(theirs));
+	if (getsockname(fd, &mine.any, &mine_len) || getpeername(fd, &theirs.any, &theirs_len))
+		return 0;
+	return mine_len == theirs_len && memcmp(&mine, &theirs, sizeof(mine)) == 0;
+}
+
+int xtal_os_tcp_connected(int fd)
+{
+	int err = 0;
+	socklen_t len = sizeof(err);
+	struct tcp_info info;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len))
+		return -errno;
+	if (err)
+		return -err;
+	len = sizeof(info);
+	if (!getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
+	    (info.tcpi_state == TCP_SYN_SENT || info.tcpi_state == TCP_SYN_RECV))
+		return -EINPROGRESS;
+	return met_itself(fd) ? -ECONNREFUSED : 0;
+}
+
+int64_t xtal_os_tcp_send(int fd, const struct xtal_os_iov *iov, unsigned count)
+{
+	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = count };
+	ssize_t n;
+
+	do {
+		n = sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+int64_t xtal_os_tcp_recv(int fd, const struct xtal_os_iov *iov, unsigned count)
+{
+	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = count };
+	ssize_t n;
+
+	do {
+		n = recvmsg(fd, &msg, MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+void xtal_os_tcp_shutdown(int fd)
+{
+	shutdown(fd, SHUT_RDWR);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* How operations of a requester end without an answer, and how they begin again on a new
+ * carrier. See requester.h. */
+#include <errno.h>
+
+#include "wire/requester_impl.h"
+
+/* What of the slot's operation the target has not executed, or has to execute again. */
+static void rewind_slot(struct xtal_requester *r, struct xtal_requester_slot *s, uint64_t executed)
+{
+	uint64_t done = xtal_seq_after(s->first_seq, executed) ? 0 : executed - s->first_seq + 1;
+
+	if (s->request.type == XTAL_MSG_READ) {
+		s->frames = 0;
+		s->framed = s->received;
+	} else if (done < s->frames) {
+		s->frames = done;
+		s->framed = s->base + done * r->config.piece;
+	} else {
+		return;
+	}
+	s->all_framed = false;
+	if (s->frames == 0 && s->state == XTAL_SLOT_GIVEN_UP)
+		xtal_requester_free(r, s);
+}
+
+int xtal_requester_rewind(struct xtal_requester *r, uint64_t executed, uint64_t now)
+{
+	if (xtal_seq_after(executed, r->seq - 1) || xtal_seq_after(r->acked, executed))
+		return -EPROTO;
+	xtal_requester_progress(r, executed, now);
+	for (uint64_t i = r->head; i != r->tail; i++) {
+		struct xtal_requester_slot *s = xtal_requester_slot_at(r, i);
+
+		if (s->state != XTAL_SLOT_FREE && s->frames != 0)
+			rewind_slot(r, s, executed);
+	}
+	r->reads = 0;
+	r->seq = executed + 1;
+	r->next = r->head;
+	return 0;
+}
+
+bool xtal_requester_is_busy(const struct xtal_requester *r)
+{
+	for (uint64_t i = r->head; i != r->tail; i++)
+		if (xtal_requester_slot_at(r, i)->state == XTAL_SLOT_OPEN)
+			return true;
+	return false;
+}
+
+uint64_t xtal_requester_next_deadline(const struct xtal_requester *r)
+{
+	uint64_t least = XTAL_NO_DEADLINE;
+
+	for (uint64_t i = r->head; i != r->tail; i++) {
+		const struct xtal_requester_slot *s = xtal_requester_slot_at(r, i);
+		uint64_t deadline = xtal_requester_deadline(r, s);
+
+		if (s->state == XTAL_SLOT_OPEN && deadline < least)
+			least = deadline;
+	}
+	return least;
+}
+
+bool xtal_requester_next_expired(const struct xtal_requester *r, uint64_t now,
+				 struct xtal_requester_expired *out)
+{
+	for (uint64_t i = r->head; i != r->tail; i++) {
+		const struct xtal_requester_slot *s = xtal_requester_slot_at(r, i);
+		uint64_t deadline = xtal_requester_deadline(r, s);
+
+		if (s->state != XTAL_SLOT_OPEN || deadline == XTAL_NO_DEADLINE || now < deadline)
+			continue;
+		*out = (struct xtal_requester_expired){
+			.cookie = s->request.cookie,
+			.first_seq = s->first_seq,
+			.frames = s->frames,
+		};
+		return true;
+	}
+	return false;
+}
+
+int xtal_requester_abandon(struct xtal_requester *r, uint64_t cookie, bool silent)
+{
+	for (uint64_t i = r->head; i != r->tail; i++) {
+		struct xtal_requester_slot *s = xtal_requester_slot_at(r, i);
+
+		if (s->state != XTAL_SLOT_OPEN || s->request.cookie != cookie)
+			continue;
+		if (silent || s->frames == 0)
+			xtal_requester_free(r, s);
+		else
+			xtal_requester_leave(r, s, XTAL_SLOT_GIVEN_UP);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+bool xtal_requester_fail_next(struct xtal_requester *r, enum xtal_status status,
+			      struct xtal_requester_effect *out)
+{
+	r->closed = true;
+	while (r->head != r->tail) {
+		struct xtal_requester_slot *s = xtal_requester_slot_at(r, r->head++);
+		bool open = s->state == XTAL_SLOT_OPEN;
+
+		s->state = XTAL_SLOT_FREE;
+		if (!open)
+			continue;
+		*out = (struct xtal_requester_effect){
+			.cookie = s->request.cookie,
+			.status = status,
+			.finished = true,
+		};
+		return true;
+	}
+	return false;
+}
