@@ -87,6 +87,7 @@ void xtal_connect_run(struct xtal_link *link)
 	struct xtal_os_cred cred;
 	char name[64], eid[48];
 	int fd, err;
+	bool look;
 
 	if (link->sock.fd >= 0)
 		return;
@@ -99,11 +100,12 @@ void xtal_connect_run(struct xtal_link *link)
 		return;
 	}
 	xtal_context_name(link->eid, (uint16_t)link->tid, name, sizeof(name));
-	err = xtal_config()->paths & ONE_HOST ? xtal_os_connect(name, &fd) : -ECONNREFUSED;
+	/* Without a path to take, whoever is here still tells best why not. */
+	look = xtal_config()->paths & ONE_HOST || !xtal_config_tcp(link->eid);
+	err = look ? xtal_os_connect(name, &fd) : -ECONNREFUSED;
 	if (err == -ECONNREFUSED && xtal_config_tcp(link->eid)) {
 		snprintf(link->cma_text, sizeof(link->cma_text), "%s",
-			 xtal_config()->paths & ONE_HOST ? "nobody on this host holds the port"
-							 : "not in XTAL_PATHS here");
+			 look ? "nobody on this host holds the port" : "not in XTAL_PATHS here");
 		err = xtal_tcp_link_begin(link);
 		if (!err)
 			return;
