@@ -286,6 +286,25 @@ XTAL_API int xtal_counters_read(struct xtal_counters *out, size_t size);
 XTAL_API int xtal_device_query(unsigned index, struct xtal_device_info *out);
 
 /**
+ * xtal_cdma_eid - the 32-bit EID of an address
+ *
+ * What a CDMA program puts into rmt_eid.dw0 to reach an address, for example that of a
+ * descriptor: an IPv4 address as a number; for an IPv6 address the number that [eids] of the
+ * ini file gives it.
+ *
+ * @eid: the address, 16 bytes, network order, IPv4 as ::ffff:a.b.c.d
+ * @dw0: filled on success
+ *
+ * Returns: 0, or a negative errno value.
+ * Errors:
+ *   -EINVAL: a pointer is NULL
+ *   -ENOENT: an IPv6 address without a number
+ * Threads: any.
+ * Contract: Xtal's own.
+ */
+XTAL_API int xtal_cdma_eid(const uint8_t eid[16], uint32_t *dw0);
+
+/**
  * xtal_token - a random token for a segment
  *
  * From the system's cryptographic generator. A token is what keeps other programs that may

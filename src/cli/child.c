@@ -17,13 +17,15 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/net.h"
 #include "cli/owner.h"
 #include "cli/talk.h"
 
 static void become_owner(int fd, const char *paths, pid_t parent)
 {
 	char number[16];
-	char *argv[] = { "xtal", "owner", number, NULL };
+	char *state = (char *)(uintptr_t)cli_talk_state(fd);
+	char *argv[] = { "xtal", "owner", number, state, NULL };
 
 	/* Die with the parent, also when it died before this line. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -73,6 +75,9 @@ static int greet(struct cli_child *child)
 	fate = cli_child_fate(child, 100);
 	if (fate)
 		cli_fail("the owner could not start: %s", fate);
+	else if (cli_talk_state(child->fd))
+		cli_fail("%s; does the other host have the same key? ('xtal key id FILE')",
+			 cli_reason());
 	cli_child_stop(child);
 	return -1;
 }
@@ -145,6 +150,14 @@ static socklen_t abstract_name(struct sockaddr_un *addr, const char *name)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
+static bool is_network(int fd)
+{
+	int domain = AF_UNIX;
+	socklen_t len = sizeof(domain);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain != AF_UNIX;
+}
+
 /* Anybody can take a name, or call at it: only our own user is let in. */
 static int check_peer(int fd)
 {
@@ -162,9 +175,12 @@ static int check_peer(int fd)
 int cli_child_listen(const char *name)
 {
 	struct sockaddr_un addr;
-	socklen_t len = abstract_name(&addr, name);
+	socklen_t len;
 	int fd;
 
+	if (cli_net_is_address(name))
+		return cli_net_listen(name);
+	len = abstract_name(&addr, name);
 	if (len == 0)
 		return -1;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -185,7 +201,7 @@ int cli_child_accept(int listener)
 	for (;;) {
 		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 
-		if (fd >= 0 && check_peer(fd) == 0)
+		if (fd >= 0 && (is_network(fd) ? cli_net_greet(fd, false) : check_peer(fd)) == 0)
 			return fd;
 		if (fd >= 0) {
 			fprintf(stderr, "xtal: turned a client away: %s\n", cli_reason());
@@ -198,27 +214,42 @@ int cli_child_accept(int listener)
 	}
 }
 
+static int connect_name(const char *name)
+{
+	struct sockaddr_un addr;
+	socklen_t len = abstract_name(&addr, name);
+	int fd;
+
+	if (len == 0)
+		return -1;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return cli_fail("socket: %s", strerror(errno));
+	if (connect(fd, (struct sockaddr *)&addr, len) == 0)
+		return fd;
+	cli_fail("no server named '%s' waits here (%s); start one with 'xtal perf --server %s'",
+		 name, strerror(errno), name);
+	close(fd);
+	return -1;
+}
+
 int cli_child_connect(struct cli_child *child, const char *name)
 {
 	const char *paths = getenv("XTAL_PATHS");
 	struct cli_talk hello = { .type = TALK_HELLO };
-	struct sockaddr_un addr;
-	socklen_t len = abstract_name(&addr, name);
 
 	*child = CLI_NO_CHILD;
-	if (len == 0)
-		return -1;
-	child->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (child->fd < 0)
-		return cli_fail("socket: %s", strerror(errno));
-	if (connect(child->fd, (struct sockaddr *)&addr, len) < 0) {
-		cli_fail("no server named '%s' waits here (%s); start one with "
-			 "'xtal perf --server %s'",
-			 name, strerror(errno), name);
-		goto fail;
+	if (cli_net_is_address(name)) {
+		child->fd = cli_net_connect(name);
+		if (child->fd < 0 || cli_net_greet(child->fd, true))
+			goto fail;
+	} else {
+		child->fd = connect_name(name);
+		if (child->fd < 0 || check_peer(child->fd))
+			goto fail;
 	}
 	snprintf(hello.text, sizeof(hello.text), "%s", paths ? paths : "");
-	if (check_peer(child->fd) || cli_talk_send(child->fd, &hello, TALK_HELLO))
+	if (cli_talk_send(child->fd, &hello, TALK_HELLO))
 		goto fail;
 	return greet(child);
 fail:

@@ -31,9 +31,10 @@ const char *cli_child_fate(struct cli_child *child, int wait_ms);
 /* Ends the conversation, reaps; a child that does not go by itself is killed. */
 void cli_child_stop(struct cli_child *child);
 
-/* Two shells: a name in the abstract socket space, held while the server waits. */
+/* Two shells: a name in the abstract socket space, held while the server waits. Two hosts: an
+ * address (net.h). */
 int cli_child_listen(const char *name);
-int cli_child_accept(int listener);
+int cli_child_accept(int listener); /* also of another host: then it was greeted */
 /* Reaches a server and waits for the first word of the owner that it starts. */
 int cli_child_connect(struct cli_child *child, const char *name);
 

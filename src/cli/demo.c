@@ -128,7 +128,7 @@ static int reach(struct demo *d)
 	char time[32];
 
 	step(d, "reach");
-	if (cli_port_open(&d->port) ||
+	if (cli_port_open(&d->port, -1) ||
 	    cli_region_make(&d->port, CLI_MEMORY_MALLOC, OWNER_BYTES, &d->mine))
 		return -1;
 	d->remote = cli_remote(&d->plain.desc);

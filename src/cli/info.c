@@ -87,7 +87,7 @@ static int try_default(struct info *info, const struct xtal_descriptor target[2]
 	struct cli_port port;
 	int rc = -1;
 
-	if (cli_port_open(&port))
+	if (cli_port_open(&port, -1))
 		return -1;
 	if (cli_region_make(&port, CLI_MEMORY_MALLOC, 3 * CLI_TRIAL_BYTES, &scratch) == 0) {
 		own = scratch.desc;

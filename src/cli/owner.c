@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/net.h"
 #include "cli/pattern.h"
 #include "cli/side.h"
 #include "cli/trial.h"
@@ -55,7 +56,7 @@ static int do_alloc(struct owner *owner, struct cli_talk *msg)
 
 	if (owner->regions == MAX_REGIONS || msg->value >= CLI_MEMORY_COUNT)
 		return cli_fail("the owner takes no more than %d regions", MAX_REGIONS);
-	if (!owner->open && cli_port_open(&owner->port))
+	if (!owner->open && cli_port_open(&owner->port, owner->fd))
 		return -1;
 	owner->open = true;
 	if (cli_region_make(&owner->port, (enum cli_memory)msg->value, msg->len, r))
@@ -132,7 +133,7 @@ static int do_try(struct owner *owner, struct cli_talk *msg)
 	struct cli_region scratch;
 	struct cli_trial trial;
 
-	if (!owner->open && cli_port_open(&owner->port))
+	if (!owner->open && cli_port_open(&owner->port, owner->fd))
 		return -1;
 	owner->open = true;
 	if (cli_region_make(&owner->port, CLI_MEMORY_MALLOC, 2 * CLI_TRIAL_BYTES, &scratch))
@@ -267,7 +268,10 @@ int cli_owner(int argc, char **argv)
 {
 	uint64_t fd;
 
-	if (argc != 2 || !cli_parse_size(argv[1], 1 << 20, &fd))
+	if ((argc != 2 && argc != 3) || !cli_parse_size(argv[1], 1 << 20, &fd) ||
+	    (argc == 3 && strlen(argv[2]) < 4 * CLI_TALK_NONCE))
 		return cli_usage(NULL, "'owner' is started by other commands, not by hand");
+	if (argc == 3 && cli_net_resume((int)fd, argv[2]))
+		return cli_die(CLI_FAILED, "%s", cli_reason());
 	return cli_owner_serve((int)fd) ? CLI_FAILED : CLI_OK;
 }

@@ -12,6 +12,7 @@
 
 #include "cli/child.h"
 #include "cli/cli.h"
+#include "cli/net.h"
 #include "cli/owner.h"
 #include "cli/side.h"
 
@@ -251,6 +252,21 @@ int perf_run(const struct perf_options *opt, struct perf_report *report)
 	return status;
 }
 
+/* The first client that makes sense. Its connection, or -1 with cli_reason. */
+static int take_client(int listener, struct cli_talk *hello)
+{
+	for (;;) {
+		int fd = cli_child_accept(listener);
+
+		if (fd < 0 || cli_talk_recv(fd, hello, TALK_HELLO, CLI_TALK_PATIENCE_MS) == 0)
+			return fd;
+		close(fd);
+		if (cli_interrupted())
+			return -1;
+		fprintf(stderr, "xtal: the client did not say what it wants: %s\n", cli_reason());
+	}
+}
+
 int perf_serve(const char *name)
 {
 	struct cli_child child = CLI_NO_CHILD;
@@ -260,18 +276,18 @@ int perf_serve(const char *name)
 
 	if (listener < 0)
 		return cli_die(CLI_FAILED, "%s", cli_reason());
-	printf("Waiting as '%s'. In another shell: xtal perf write_lat --client %s\n", name, name);
+	if (cli_net_is_address(name))
+		printf("Waiting at %s. On another host: xtal perf write_lat --client %s\n", name,
+		       name);
+	else
+		printf("Waiting as '%s'. In another shell: xtal perf write_lat --client %s\n", name,
+		       name);
 	fflush(stdout);
-	fd = cli_child_accept(listener);
+	fd = take_client(listener, &hello);
 	close(listener);
 	if (fd < 0)
 		return cli_interrupted() ? CLI_INTERRUPTED
 					 : cli_die(CLI_FAILED, "%s", cli_reason());
-	if (cli_talk_recv(fd, &hello, TALK_HELLO, CLI_TALK_PATIENCE_MS)) {
-		close(fd);
-		return cli_die(CLI_FAILED, "the client did not say what it wants: %s",
-			       cli_reason());
-	}
 	/* The client chose the paths for both; "" means that it did not restrict them. */
 	if (cli_child_spawn(&child, fd, hello.text))
 		return cli_die(CLI_FAILED, "%s", cli_reason());

@@ -2,10 +2,10 @@
 /* The few CDMA calls that every use of the engine begins with. */
 #include "cli/port.h"
 
-#include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -22,17 +22,65 @@ const char *cli_opcode_name(uint32_t op)
 	return op < CLI_OPCODE_COUNT ? name[op] : "?";
 }
 
-int cli_port_open(struct cli_port *port)
+/* The 16 bytes of our own address in a conversation. False: it is no conversation with
+ * another host. */
+static bool own_address(int fd, uint8_t eid[16])
 {
+	struct sockaddr_storage a;
+	socklen_t len = sizeof(a);
+
+	if (fd < 0 || getsockname(fd, (struct sockaddr *)&a, &len))
+		return false;
+	if (a.ss_family == AF_INET6) {
+		memcpy(eid, &((struct sockaddr_in6 *)&a)->sin6_addr, 16);
+		return true;
+	}
+	if (a.ss_family != AF_INET)
+		return false;
+	memset(eid, 0, 10);
+	memset(eid + 10, 0xff, 2);
+	memcpy(eid + 12, &((struct sockaddr_in *)&a)->sin_addr, 4);
+	return true;
+}
+
+/* The entry of the list for the conversation, or NULL with cli_reason. */
+static struct dma_device *choose_device(struct cli_port *port, int fd)
+{
+	struct xtal_device_info info;
+	uint8_t eid[16];
+
+	if (!own_address(fd, eid))
+		return &port->devices[0];
+	for (unsigned i = 0; xtal_device_query(i, &info) == 0; i++) {
+		if (!info.name[0] || memcmp(info.eid, eid, 16) != 0)
+			continue;
+		for (uint32_t k = 0; k < port->count; k++)
+			if (strcmp(port->devices[k].name, info.name) == 0)
+				return &port->devices[k];
+		cli_fail("%s (%s) has no number in [eids] of the ini file, which a CDMA program "
+			 "needs for an IPv6 address",
+			 info.name, info.address);
+		return NULL;
+	}
+	cli_fail("this side of the connection is no device (XTAL_DEVICES; see 'xtal info')");
+	return NULL;
+}
+
+int cli_port_open(struct cli_port *port, int fd)
+{
+	struct dma_device *dev;
+
 	*port = (struct cli_port){ 0 };
 	port->devices = dma_get_device_list(&port->count);
 	if (!port->devices || port->count == 0) {
 		cli_port_close(port);
 		return cli_fail("no device: %s", xtal_last_error());
 	}
-	port->ctx = dma_create_context(&port->devices[0]);
+	dev = choose_device(port, fd);
+	port->ctx = dev ? dma_create_context(dev) : NULL;
+	if (dev && !port->ctx)
+		cli_fail("no context on %s: %s", dev->name, xtal_last_error());
 	if (!port->ctx) {
-		cli_fail("no context on %s: %s", port->devices[0].name, xtal_last_error());
 		cli_port_close(port);
 		return -1;
 	}
@@ -113,15 +161,14 @@ struct dma_seg cli_remote(const struct xtal_descriptor *desc)
 struct dma_queue *cli_queue_make(struct cli_port *port, const struct xtal_descriptor *peer,
 				 uint32_t depth)
 {
-	const uint8_t *a = &peer->eid[12]; /* CDMA's dw0: the last four bytes as a number */
-	struct queue_cfg cfg = {
-		.queue_depth = depth,
-		.rmt_eid.dw0 =
-			(uint32_t)a[0] << 24 | (uint32_t)a[1] << 16 | (uint32_t)a[2] << 8 | a[3],
-		.trans_mode = 1,
-	};
-	struct dma_queue *queue = dma_alloc_queue(port->ctx, &cfg);
+	struct queue_cfg cfg = { .queue_depth = depth, .trans_mode = 1 };
+	struct dma_queue *queue;
 
+	if (xtal_cdma_eid(peer->eid, &cfg.rmt_eid.dw0)) {
+		cli_fail("the other side's address: %s", xtal_last_error());
+		return NULL;
+	}
+	queue = dma_alloc_queue(port->ctx, &cfg);
 	if (!queue)
 		cli_fail("no queue of depth %u: %s", depth, xtal_last_error());
 	return queue;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One side's use of the engine, as any CDMA program would write it: a context on the first
- * device, regions of memory registered as segments, queues, and operations.
+ * One side's use of the engine, as any CDMA program would write it: a context on a device, regions of memory registered as segments, queues, and operations.
  *
  * All functions that return int: 0, or -1 with cli_reason.
  */
@@ -33,10 +32,12 @@ const char *cli_opcode_name(uint32_t op); /* "write" ... "faa" */
 struct cli_port {
 	struct dma_device *devices;
 	uint32_t count;
-	struct dma_context *ctx; /* on the first of them */
+	struct dma_context *ctx;
 };
 
-int cli_port_open(struct cli_port *port);
+/* On the first device (fd -1, or a conversation on this host), or on the one whose address a
+ * conversation with another host has on this side. */
+int cli_port_open(struct cli_port *port, int fd);
 void cli_port_close(struct cli_port *port);
 
 /* Memory that is registered with a port, under a random token. */

@@ -22,7 +22,7 @@ int cli_side_open(struct cli_side *side, const struct cli_plan *plan, enum cli_m
 		  int fd)
 {
 	*side = (struct cli_side){ .fd = fd, .queues = plan->queues, .depth = plan->depth };
-	if (cli_port_open(&side->port))
+	if (cli_port_open(&side->port, fd))
 		return -1;
 	side->queue = calloc(plan->queues, sizeof(struct dma_queue *));
 	if (!side->queue)

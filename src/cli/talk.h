@@ -80,4 +80,19 @@ bool cli_talk_pending(int fd);
 
 #define CLI_TALK_PATIENCE_MS 30000
 
+/*
+ * From now on every message of the conversation carries a code made with the key (HMAC-SHA-256
+ * over both nonces, the direction, the message's number and its bytes), and one without a right
+ * code ends it. One conversation of the process can be protected.
+ */
+#define CLI_TALK_NONCE 16
+#define CLI_TALK_KEY   32
+void cli_talk_protect(int fd, const uint8_t key[CLI_TALK_KEY],
+		      const uint8_t client_nonce[CLI_TALK_NONCE],
+		      const uint8_t server_nonce[CLI_TALK_NONCE], bool client);
+/* What another process needs, beside the key, to carry the conversation on; NULL: it is not
+ * protected. Static. */
+const char *cli_talk_state(int fd);
+int cli_talk_adopt(int fd, const uint8_t key[CLI_TALK_KEY], const char *state);
+
 #endif

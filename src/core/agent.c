@@ -32,6 +32,7 @@ static struct {
 	struct xtal_list drains, timers;
 	bool removed;        /* a drain was, meanwhile */
 	uint64_t next_timer; /* not after the earliest of them */
+	bool timer_gone;     /* the earliest was stopped */
 	struct xtal_lane lane;
 } agent = { .epoll = -1, .doorbell = -1 };
 
@@ -125,6 +126,22 @@ static void run_timers(uint64_t now)
 	}
 }
 
+/* When to wake: nobody wakes for a timer that was stopped. */
+static uint64_t next_timer(void)
+{
+	if (agent.timer_gone) {
+		agent.timer_gone = false;
+		agent.next_timer = UINT64_MAX;
+		for (struct xtal_list *n = agent.timers.next; n != &agent.timers; n = n->next) {
+			struct xtal_timer *t = xtal_container_of(n, struct xtal_timer, node);
+
+			if (t->at < agent.next_timer)
+				agent.next_timer = t->at;
+		}
+	}
+	return agent.next_timer;
+}
+
 /* False when a ring has frames: then nothing is armed. */
 static bool drains_before_sleep(void)
 {
@@ -206,7 +223,7 @@ static void agent_run(void *arg)
 		}
 		if (!drains_before_sleep())
 			continue;
-		deadline = agent.next_timer;
+		deadline = next_timer();
 		if (atomic_load(&agent.ticks) && deadline > now + TICK_NS)
 			deadline = now + TICK_NS;
 		run_sources(deadline);
@@ -377,8 +394,10 @@ void xtal_agent_set_timer(struct xtal_timer *t, uint64_t at, void (*run)(struct 
 
 void xtal_agent_stop_timer(struct xtal_timer *t)
 {
-	if (t->node.next)
-		xtal_list_remove(&t->node);
+	if (!t->node.next)
+		return;
+	agent.timer_gone |= t->at <= agent.next_timer;
+	xtal_list_remove(&t->node);
 }
 
 void xtal_agent_need_ticks(void)

@@ -143,11 +143,11 @@ int xtal_config_site_of(struct xtal_eid eid, unsigned index, uint32_t *small)
 {
 	xtal_config();
 	for (unsigned i = 0; i < table.count; i++) {
-		struct xtal_eid site = table.site[i].eid;
+		struct xtal_eid site = table.site[i].eid, asked = eid;
 
-		if (!xtal_eid_scope(site))
-			site = xtal_eid_scoped(site, xtal_eid_scope(eid));
-		if (!xtal_eid_equal(site, eid) || index--)
+		if (!xtal_eid_scope(site) || !xtal_eid_scope(asked))
+			site = xtal_eid_scoped(site, xtal_eid_scope(asked));
+		if (!xtal_eid_equal(site, asked) || index--)
 			continue;
 		*small = table.site[i].small;
 		return 0;

@@ -14,8 +14,8 @@ void xtal_config_set(const char *name, const char *value, const char *origin);
 
 /* The address that the table gives a small site EID. Errors: -ENOENT. */
 int xtal_config_site_eid(uint32_t small, struct xtal_eid *out);
-/* The small EIDs that the table gives an address: the index-th. Errors: -ENOENT. A line
- * without a scope stands for its link-local address on every link. */
+/* The small EIDs that the table gives an address: the index-th. Errors: -ENOENT. Of
+ * link-local addresses the scope counts only if both have one. */
 int xtal_config_site_of(struct xtal_eid eid, unsigned index, uint32_t *small);
 
 #endif

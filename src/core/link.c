@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/carrier.h"
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
@@ -17,6 +18,9 @@
 #include "core/queue_impl.h"
 #include "os/proc.h"
 #include "xtal.h"
+
+/* Between two attempts to connect. */
+#define RETRY_NS 5000000u
 
 static void fail_if_broken(struct xtal_link *link)
 {
@@ -38,6 +42,34 @@ void xtal_link_fail_later(struct xtal_link *link, uint32_t status, const char *t
 	xtal_link_post(link);
 }
 
+static void link_late(struct xtal_timer *t)
+{
+	struct xtal_link *link = xtal_container_of(t, struct xtal_link, connecting);
+
+	if (atomic_load(&link->state) != XTAL_LINK_CONNECTING)
+		return;
+	if (xtal_os_now() < link->connect_deadline)
+		xtal_link_post(link);
+	else
+		xtal_link_fail(link, XTAL_UNREACHABLE,
+			       "the owner holds port %u but did not answer within %u ms",
+			       link->tid & 0xffff, xtal_config()->timeout_ms);
+}
+
+/* On the agent: the owner has its time, but one whose backlog is full is tried again soon, and tcp
+ * is looked after. */
+static void await(struct xtal_link *link)
+{
+	uint64_t at = link->connect_deadline, again = xtal_os_now() + RETRY_NS;
+
+	if (atomic_load(&link->state) != XTAL_LINK_CONNECTING)
+		return;
+	if ((link->sock.fd < 0 || link->tcp) && again < at)
+		at = again;
+	/* Stopped before the list gives up the link, below. */
+	xtal_agent_set_timer(&link->connecting, at, link_late);
+}
+
 static void link_task(struct xtal_task *task)
 {
 	struct xtal_link *link = xtal_container_of(task, struct xtal_link, task);
@@ -46,6 +78,7 @@ static void link_task(struct xtal_task *task)
 	switch ((enum xtal_link_state)atomic_load(&link->state)) {
 	case XTAL_LINK_CONNECTING:
 		link->carrier->connect(link);
+		await(link);
 		break;
 	case XTAL_LINK_UP:
 		link->carrier->ask(link);
@@ -53,6 +86,7 @@ static void link_task(struct xtal_task *task)
 	case XTAL_LINK_DEAD:
 		if (!link->stopped) {
 			link->stopped = true;
+			xtal_agent_stop_timer(&link->connecting);
 			xtal_messages_close(link);
 			link->carrier->stop(link);
 			xtal_link_put(link); /* the list's reference */
@@ -298,31 +332,5 @@ void xtal_links_close(struct xtal_context *ctx, const struct xtal_context *self)
 	while ((link = some_link(ctx, self))) {
 		xtal_link_fail(link, XTAL_UNREACHABLE, "the context was closed");
 		xtal_link_put(link);
-	}
-}
-
-void xtal_links_tick(struct xtal_context *ctx, uint64_t now)
-{
-	struct xtal_link *late = NULL;
-
-	xtal_lock(&ctx->links_lock);
-	for (struct xtal_list *n = ctx->links.next; n != &ctx->links && !late; n = n->next) {
-		struct xtal_link *link = xtal_container_of(n, struct xtal_link, node);
-
-		if (atomic_load(&link->state) == XTAL_LINK_CONNECTING) {
-			if (now > link->connect_deadline)
-				late = link;
-			else if (link->sock.fd < 0 || link->tcp)
-				xtal_link_post(link); /* its backlog was full: again */
-		}
-	}
-	if (late)
-		atomic_fetch_add_explicit(&late->refs, 1, memory_order_relaxed);
-	xtal_unlock(&ctx->links_lock);
-	if (late) {
-		xtal_link_fail(late, XTAL_UNREACHABLE,
-			       "the owner holds port %u but did not answer within %u ms",
-			       late->tid & 0xffff, xtal_config()->timeout_ms);
-		xtal_link_put(late);
 	}
 }

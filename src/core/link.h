@@ -15,7 +15,6 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "core/agent.h"
-#include "core/carrier.h"
 #include "core/grant.h"
 #include "core/lane.h"
 #include "core/op.h"
@@ -31,6 +30,8 @@ enum xtal_link_state {
 	XTAL_LINK_UP,
 	XTAL_LINK_DEAD, /* status tells; never comes back, a new link is made instead */
 };
+
+struct xtal_carrier;
 
 struct xtal_link {
 	_Atomic uint32_t refs;
@@ -57,6 +58,7 @@ struct xtal_link {
 	const struct xtal_carrier *carrier;
 	uint64_t connect_deadline;
 	struct xtal_task task;          /* connect, send questions */
+	struct xtal_timer connecting;   /* again, or no longer */
 	struct xtal_source sock, death; /* sock: control messages, and doorbells both ways */
 	int pid;                        /* the target's, as we see it; 0: unknown */
 	bool cma, peer_ring, stopped, draining;
@@ -115,7 +117,5 @@ void xtal_link_unwait(struct xtal_link *link, struct xtal_queue *queue);
 
 /* Ends all links of ctx (self NULL), or those that lead to the context self. */
 void xtal_links_close(struct xtal_context *ctx, const struct xtal_context *self);
-/* On the agent, now and then: overdue connects and questions. */
-void xtal_links_tick(struct xtal_context *ctx, uint64_t now);
 
 #endif

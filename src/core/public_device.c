@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "core/config_ini.h"
 #include "core/device.h"
 #include "core/log.h"
 #include "core/security.h"
@@ -52,6 +53,33 @@ int xtal_device_query(unsigned index, struct xtal_device_info *out)
 	memset(out, 0, sizeof(*out));
 	snprintf(out->reason, sizeof(out->reason), "%.255s", missing);
 	return 0;
+}
+
+int xtal_cdma_eid(const uint8_t eid[16], uint32_t *dw0)
+{
+	struct xtal_eid e = { 0, 0 };
+	char text[XTAL_EID_TEXT];
+
+	if (!eid || !dw0) {
+		xtal_refuse("xtal", "xtal_cdma_eid: a pointer is NULL");
+		return -EINVAL;
+	}
+	for (int i = 0; i < 8; i++) {
+		e.hi = e.hi << 8 | eid[i];
+		e.lo = e.lo << 8 | eid[8 + i];
+	}
+	e = xtal_eid_scoped(e, 0);
+	if (xtal_eid_is_ipv4(e)) {
+		*dw0 = xtal_eid_ipv4(e);
+		return 0;
+	}
+	if (!xtal_config_site_of(e, 0, dw0))
+		return 0;
+	xtal_refuse("xtal",
+		    "xtal_cdma_eid: %s needs more than 32 bits, and [eids] of the ini file gives "
+		    "it no number",
+		    xtal_text_eid(e, text, sizeof(text)));
+	return -ENOENT;
 }
 
 uint32_t xtal_token(void)

@@ -15,7 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 static void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
@@ -141,15 +143,33 @@ static int make_switch(const char *name)
 	return ask(&r);
 }
 
-/* Up or down, without addresses of the kernel's own; master: of this switch, or NULL. */
+/* Keeps the kernel from giving it a link-local address of its own. Before it is up: a later
+ * request comes too late, and one that does both does this last. */
+static int set_quiet(const char *name)
+{
+	struct ifinfomsg info = { .ifi_family = AF_UNSPEC, .ifi_index = (int)if_nametoindex(name) };
+	unsigned char none = 1; /* IN6_ADDR_GEN_MODE_NONE */
+	struct rtattr *families, *ipv6;
+	struct request r;
+
+	begin(&r, RTM_NEWLINK, 0);
+	put(&r, &info, sizeof(info));
+	families = put_attribute(&r, IFLA_AF_SPEC, NULL, 0);
+	ipv6 = put_attribute(&r, AF_INET6, NULL, 0);
+	put_attribute(&r, IFLA_INET6_ADDR_GEN_MODE, &none, 1);
+	end_nest(&r, ipv6);
+	end_nest(&r, families);
+	return ask(&r);
+}
+
+/* Up or down; master: a part of this switch, or NULL. */
 static int set_link(const char *name, bool up, const char *master)
 {
 	struct ifinfomsg info = { .ifi_family = AF_UNSPEC,
 				  .ifi_index = (int)if_nametoindex(name),
 				  .ifi_flags = up ? IFF_UP : 0,
 				  .ifi_change = IFF_UP };
-	unsigned char none = 1; /* IN6_ADDR_GEN_MODE_NONE */
-	struct rtattr *families, *ipv6;
+	int err = set_quiet(name);
 	struct request r;
 
 	begin(&r, RTM_NEWLINK, 0);
@@ -159,12 +179,7 @@ static int set_link(const char *name, bool up, const char *master)
 
 		put_attribute(&r, IFLA_MASTER, &index, sizeof(index));
 	}
-	families = put_attribute(&r, IFLA_AF_SPEC, NULL, 0);
-	ipv6 = put_attribute(&r, AF_INET6, NULL, 0);
-	put_attribute(&r, IFLA_INET6_ADDR_GEN_MODE, &none, 1);
-	end_nest(&r, ipv6);
-	end_nest(&r, families);
-	return ask(&r);
+	return err ? err : ask(&r);
 }
 
 /* "10.77.0.1/24" on an interface of this namespace. */
@@ -289,6 +304,51 @@ static const char *start(struct netns *n, unsigned hosts, const char **step)
 	return err ? strerror(-err) : NULL;
 }
 
+/* The kernel notices a moment later that both ends of a cable are up; before that there are
+ * no routes over it. */
+static int await_carrier(int ns, const char *name)
+{
+	struct ifreq request = { 0 };
+	struct timespec pause = { .tv_nsec = 5000000 };
+	int fd, err = -ETIMEDOUT;
+
+	netns_enter(ns);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	for (unsigned i = 0; i < 1000 && err; i++) {
+		if (ioctl(fd, SIOCGIFFLAGS, &request) == 0 && request.ifr_flags & IFF_RUNNING)
+			err = 0;
+		else
+			nanosleep(&pause, NULL);
+	}
+	close(fd);
+	return err;
+}
+
+/* IPv6 addresses work a moment after they were added: until one reaches itself. */
+static int await_ipv6(const char *name, unsigned host)
+{
+	struct sockaddr_in6 a[2] = { netns_ipv6(host, 9), netns_link_local(host, 9) };
+	struct timeval limit = { .tv_usec = 5000 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		unsigned tries = 1000;
+		char byte;
+
+		a[i].sin6_scope_id = i ? if_nametoindex(name) : 0;
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+		bind(fd, (const struct sockaddr *)&a[i], sizeof(a[i]));
+		do {
+			sendto(fd, "x", 1, 0, (const struct sockaddr *)&a[i], sizeof(a[i]));
+		} while (recv(fd, &byte, 1, 0) != 1 && --tries);
+		close(fd);
+		if (!tries)
+			return -EHOSTUNREACH;
+	}
+	return 0;
+}
+
 static const char *finish(struct netns *n, const char *step, const char *why)
 {
 	static char text[160];
@@ -328,6 +388,19 @@ const char *netns_create(struct netns *n, unsigned hosts)
 		if (!err)
 			err = set_up_end("eth0", i);
 	}
+	for (unsigned i = 0; !err && i < hosts; i++) {
+		char port[16];
+
+		snprintf(port, sizeof(port), "port%u", i);
+		step = "a cable";
+		err = await_carrier(n->host[i], "eth0");
+		if (!err)
+			err = await_ipv6("eth0", i);
+		if (!err)
+			err = await_carrier(n->middle, port);
+	}
+	if (!err)
+		err = await_carrier(n->middle, "switch");
 	return finish(n, step, err ? strerror(-err) : NULL);
 }
 
@@ -351,6 +424,16 @@ const char *netns_create_middle(struct netns *n)
 		netns_enter(n->host[i]);
 		if (!err)
 			err = set_up_end("eth0", i);
+	}
+	for (unsigned i = 0; !err && i < 2; i++) {
+		step = "a cable";
+		err = await_carrier(n->host[i], "eth0");
+		if (!err)
+			err = await_ipv6("eth0", i);
+		if (!err)
+			err = await_carrier(i ? n->back : n->middle, "end0");
+		if (!err)
+			err = await_ipv6("end0", 1 - i);
 	}
 	return finish(n, step, err ? strerror(-err) : NULL);
 }
@@ -410,6 +493,16 @@ struct sockaddr_in6 netns_ipv6(unsigned host, uint16_t port)
 	a.sin6_addr.s6_addr[0] = 0xfd;
 	a.sin6_addr.s6_addr[1] = 0x77;
 	a.sin6_addr.s6_addr[15] = (uint8_t)(host + 1);
+	return a;
+}
+
+struct sockaddr_in6 netns_link_local(unsigned host, uint16_t port)
+{
+	struct sockaddr_in6 a = netns_ipv6(host, port);
+
+	a.sin6_addr.s6_addr[0] = 0xfe;
+	a.sin6_addr.s6_addr[1] = 0x80;
+	a.sin6_addr.s6_addr[13] = 0x77;
 	return a;
 }
 

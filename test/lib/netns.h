@@ -48,6 +48,7 @@ int netns_address(const struct netns *n, unsigned host, const char *address, boo
 /* Addresses as a socket wants them. */
 struct sockaddr_in netns_ipv4(unsigned host, uint16_t port);
 struct sockaddr_in6 netns_ipv6(unsigned host, uint16_t port);
+struct sockaddr_in6 netns_link_local(unsigned host, uint16_t port); /* without a scope */
 uint32_t netns_eid(unsigned host); /* CDMA's dw0 of the IPv4 address */
 
 #endif

@@ -366,6 +366,66 @@ test_two_shells() {
 	check "nobody left" none_left
 }
 
+# serve_at ADDRESS: a server in the background, with what is set in front.
+serve_at() {
+	"$xtal" perf --server "$1" >"$dir/server" 2>&1 &
+	server=$!
+	wait_for_server
+}
+
+# Through a network address, here on one host: the conversation goes over TCP, the bytes do not.
+test_addresses() {
+	local server address port=$((20000 + $$ % 20000)) key=$dir/hosts.key other=$dir/other.key
+
+	serve_at "127.0.0.1:$port"
+	run "second server at an address" 1 perf --server "127.0.0.1:$port"
+	check "second server at an address: message" err_has 'cannot wait at'
+	run "client at an address" 0 perf write_lat -n 100 --client "127.0.0.1:$port" --json
+	json "client at an address" "len(j['rows']) == 2 and all(r['verified'] for r in j['rows'])"
+	wait $server
+	check "server at an address ends well" test $? -eq 0
+	serve_at "[::1]:$port"
+	run "client without a number for IPv6" 1 perf write_lat -n 100 --client "[::1]:$port"
+	kill $server 2>/dev/null
+	wait $server 2>/dev/null
+	run "no server at an address" 1 perf write_lat --client "127.0.0.1:$port"
+	check "no server at an address: message" err_has 'no server answers at'
+	run "no such address" 1 perf write_lat --client 300.0.0.1
+	run "no such brackets" 1 perf write_lat --client '[::1'
+
+	printf '[eids]\n5 = ::1\n' >"$dir/eids.ini"
+	export XTAL_CONFIG=$dir/eids.ini XTAL_DEVICES=::1
+	serve_at "[::1]:$port"
+	run "client over IPv6" 0 perf read_bw -n 100 --client "[::1]:$port" --json
+	json "client over IPv6" "all(r['verified'] for r in j['rows'])"
+	wait $server
+	unset XTAL_CONFIG XTAL_DEVICES
+
+	"$xtal" info --json >"$dir/out"
+	address=$(python3 -c 'import json, sys
+print(next((d["eid"] for d in json.load(open(sys.argv[1]))["devices"][1:] if "." in d["eid"]), ""))' "$dir/out")
+	if [ -z "$address" ]; then
+		echo "SKIP: this host has no address that others could reach"
+		return
+	fi
+	"$xtal" key new "$key" >/dev/null
+	"$xtal" key new "$other" >/dev/null
+	XTAL_KEY_FILE=$key serve_at "$address:$port"
+	run "client without a key" 1 perf write_lat --client "$address:$port"
+	check "client without a key: message" err_has 'xtal key new FILE'
+	XTAL_KEY_FILE=$other run "client with another key" 1 perf write_lat --client "$address:$port"
+	check "client with another key: message" err_has 'does the other host have the same key'
+	XTAL_SECURITY=none run "client without security" 1 perf write_lat --client "$address:$port"
+	check "client without security: message" err_has 'has XTAL_SECURITY=tls, this one none'
+	XTAL_KEY_FILE=$key run "client with the key" 0 perf write_bw -b -n 100 --json \
+		--client "$address:$port"
+	json "client with the key" "all(r['verified'] for r in j['rows'])"
+	wait $server
+	check "server with a key ends well" test $? -eq 0
+	check "server turned the others away" grep -q 'another key' "$dir/server"
+	check "nobody left" none_left
+}
+
 # owner_of PID: waits until it has an owner process, and prints that one's pid.
 owner_of() {
 	local tries=100
@@ -418,6 +478,7 @@ test_demo
 test_perf
 test_report
 test_two_shells
+test_addresses
 test_bad_luck
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

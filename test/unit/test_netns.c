@@ -56,6 +56,8 @@ static void meet(int from, int to, const void *address, socklen_t len)
 	int l = listen_on(to, address, len), c = connect_from(from, address, len), a;
 	char byte = 0;
 
+	if (c < 0)
+		print_error("host %d to %d: %s\n", from, to, strerror(-c));
 	assert_true(c >= 0);
 	a = accept(l, NULL, NULL);
 	assert_true(a >= 0);
@@ -82,15 +84,11 @@ static void hosts_reach_one_another(void **state)
 	for (unsigned from = 0; from < 3; from++) {
 		for (unsigned to = 0; to < 3; to++) {
 			struct sockaddr_in v4 = netns_ipv4(to, 5000);
-			struct sockaddr_in6 v6 = netns_ipv6(to, 5000), local = v6;
+			struct sockaddr_in6 v6 = netns_ipv6(to, 5000);
+			struct sockaddr_in6 local = netns_link_local(to, 5000);
 
 			meet(n.host[from], n.host[to], &v4, sizeof(v4));
 			meet(n.host[from], n.host[to], &v6, sizeof(v6));
-			memset(&local.sin6_addr, 0, 16);
-			local.sin6_addr.s6_addr[0] = 0xfe;
-			local.sin6_addr.s6_addr[1] = 0x80;
-			local.sin6_addr.s6_addr[13] = 0x77;
-			local.sin6_addr.s6_addr[15] = (uint8_t)(to + 1);
 			netns_enter(n.host[from]);
 			local.sin6_scope_id = if_nametoindex("eth0");
 			meet(n.host[from], n.host[to], &local, sizeof(local));

@@ -492,6 +492,7 @@ static int against(SSL_CTX *ctx, bool we_serve)
 		SSL_set_connect_state(stranger);
 	else
 		SSL_set_accept_state(stranger);
+	xtal_os_tls_close(&us->tls);
 	open_end(us, we_serve, t.ours);
 	for (unsigned i = 0; i < 20 && ours == -EAGAIN; i++) {
 		SSL_do_handshake(stranger);
