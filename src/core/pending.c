@@ -218,7 +218,9 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 		return true;
 	}
 	p->state = XTAL_PENDING_BULK;
-	xtal_queue_moved(q, t->path, p->op.len);
+	if (!p->counted) /* not begun before, see xtal_pending_again() */
+		xtal_queue_moved(q, t->path, p->op.len);
+	p->counted = true;
 	return true;
 }
 
