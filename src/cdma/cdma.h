@@ -72,10 +72,10 @@ struct cdma_queue {
 	struct dma_queue pub;
 	struct xtal_queue *core;
 	uint32_t magic;           /* CDMA_QUEUE_MAGIC while alive */
-	uint32_t own_tid;         /* the context's */
+	uint32_t made_dw0;        /* the rmt_eid it was made with */
+	struct xtal_eid made_eid; /* what that stands for */
 	struct xtal_eid own_eid;  /* its device's address */
-	struct xtal_eid made_eid; /* what made_dw0, the rmt_eid it was made with, stands for */
-	uint32_t made_dw0;
+	uint32_t own_tid;         /* the context's */
 	struct cdma_context *ctx;
 	bool strict;          /* XTAL_STRICT */
 	atomic_bool was_full; /* said so in the log */

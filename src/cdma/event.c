@@ -9,7 +9,6 @@
 #include "core/op.h"
 #include "core/queue.h"
 
-#define BATCH          16u /* records turned over at a time */
 #define WAIT_AE_MAX_MS 10000
 
 _Static_assert(XTAL_OK == (int)DMA_CR_SUCCESS, "statuses need no table");
@@ -50,78 +49,58 @@ static inline bool take_is_bad(const struct cdma_queue *q, uint32_t cr_cnt, cons
 
 /* Writes what the hardware's library writes, and zeros elsewhere unless strict. */
 static inline void fill(const struct cdma_queue *q, struct dma_cr *cr,
-			const struct xtal_completion *done, unsigned count)
+			const struct xtal_ready *ready, uint32_t count)
 {
-	for (unsigned i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < count; i++, cr++) {
+		const struct xtal_completion *done = xtal_ready_at(ready, i);
+
 		if (xtal_likely(!q->strict)) {
-			cr[i] = (struct dma_cr){ .status = (enum dma_cr_status)done[i].status };
+			*cr = (struct dma_cr){ .status = (enum dma_cr_status)done->status };
 		} else {
-			cr[i].status = (enum dma_cr_status)done[i].status;
-			cr[i].flag.bs.s_r = 0;
-			cr[i].flag.bs.jetty = 0;
+			cr->status = (enum dma_cr_status)done->status;
+			cr->flag.bs.s_r = 0;
+			cr->flag.bs.jetty = 0;
 		}
-		cr[i].user_ctx = done[i].user;
-		cr[i].completion_len = done[i].len;
-		cr[i].local_id = done[i].queue_id;
-		cr[i].remote_id = done[i].peer_port;
-		cr[i].tpn = done[i].link_id;
+		cr->user_ctx = done->user;
+		cr->completion_len = done->len;
+		cr->local_id = done->queue_id;
+		cr->remote_id = done->peer.port;
+		cr->tpn = done->peer.link_id;
 	}
-}
-
-static inline uint32_t smaller(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
-/* Takes what is ready. Returns how many, or -ECHILD when that is all there is to say. */
-static int take(struct cdma_queue *q, uint32_t cr_cnt, struct dma_cr *cr)
-{
-	struct xtal_completion done[BATCH];
-	uint32_t taken = 0;
-
-	cr_cnt = smaller(cr_cnt, XTAL_MAX_QUEUE_DEPTH); /* posters must not keep us for ever */
-	while (taken < cr_cnt) {
-		uint32_t want = smaller(cr_cnt - taken, BATCH);
-		int got = xtal_queue_poll(q->core, want, done);
-
-		if (got <= 0)
-			return taken > 0 ? (int)taken : got;
-		fill(q, cr + taken, done, (unsigned)got);
-		taken += (uint32_t)got;
-		if ((uint32_t)got < want)
-			break;
-	}
-	return (int)taken;
 }
 
 int dma_poll_queue(struct dma_queue *queue, uint32_t cr_cnt, struct dma_cr *cr)
 {
 	struct cdma_queue *q = cdma_queue_of(queue);
+	struct xtal_ready ready;
 	int got;
 
 	if (take_is_bad(q, cr_cnt, cr))
 		return refuse_take("dma_poll_queue", q, cr_cnt, cr);
-	got = take(q, cr_cnt, cr);
-	return xtal_likely(got >= 0) ? got : refuse_take("dma_poll_queue", q, cr_cnt, cr);
+	got = xtal_queue_poll(q->core, cr_cnt, &ready);
+	if (xtal_unlikely(got <= 0))
+		return got ? refuse_take("dma_poll_queue", q, cr_cnt, cr) : 0;
+	fill(q, cr, &ready, (uint32_t)got);
+	xtal_queue_polled(q->core, (uint32_t)got);
+	return got;
 }
 
 int dma_wait_queue(struct dma_queue *queue, uint32_t cr_cnt, int timeout, struct dma_cr *cr)
 {
 	struct cdma_queue *q = cdma_queue_of(queue);
-	struct xtal_completion done[BATCH];
-	int got, more = 0;
+	struct xtal_ready ready;
+	int got;
 
 	if (take_is_bad(q, cr_cnt, cr) || !queue->cfg.event_mode)
 		return refuse_take("dma_wait_queue", q, cr_cnt, cr);
-	got = xtal_queue_wait(q->core, smaller(cr_cnt, BATCH), timeout, done);
+	got = xtal_queue_wait(q->core, cr_cnt, timeout, &ready);
 	if (got == 0)
 		return -EFAULT; /* the original's word for "nothing came" */
 	if (got < 0)
 		return refuse_take("dma_wait_queue", q, cr_cnt, cr);
-	fill(q, cr, done, (unsigned)got);
-	if ((uint32_t)got == BATCH && cr_cnt > BATCH)
-		more = take(q, cr_cnt - BATCH, cr + BATCH);
-	return more > 0 ? got + more : got;
+	fill(q, cr, &ready, (uint32_t)got);
+	xtal_queue_polled(q->core, (uint32_t)got);
+	return got;
 }
 
 int dma_wait_ae(struct dma_context *ctx, struct dma_aeqe *aeqe)

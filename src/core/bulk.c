@@ -255,7 +255,7 @@ static void finish(struct xtal_bulk *b, struct executor *e)
 	}
 	unseat(b, e);
 	/* Under the lock, so that the queue stays until we are out of it. */
-	xtal_lock(&q->lock);
+	xtal_bias_lock(&q->lock);
 	status = atomic_load_explicit(&b->status, memory_order_relaxed);
 	if (status == MOVED) {
 		again = xtal_pending_again(q, p);
@@ -264,7 +264,7 @@ static void finish(struct xtal_bulk *b, struct executor *e)
 		atomic_store_explicit(&p->done, true, memory_order_release);
 	}
 	xtal_queue_progress(q);
-	xtal_unlock(&q->lock);
+	xtal_bias_unlock(&q->lock);
 	if (again)
 		xtal_bulk_put(again);
 }

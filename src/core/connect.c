@@ -87,6 +87,7 @@ void xtal_connect_run(struct xtal_link *link)
 	struct xtal_os_cred cred;
 	char name[64], eid[48];
 	int fd, err;
+	bool tcp;
 
 	if (link->sock.fd >= 0)
 		return;
@@ -99,8 +100,10 @@ void xtal_connect_run(struct xtal_link *link)
 		return;
 	}
 	xtal_context_name(link->eid, (uint16_t)link->tid, name, sizeof(name));
-	err = xtal_config()->paths & ONE_HOST ? xtal_os_connect(name, &fd) : -ECONNREFUSED;
-	if (err == -ECONNREFUSED && xtal_config_tcp(link->eid)) {
+	/* With self alone, too: an owner of one of our own contexts says what is wrong with it. */
+	tcp = xtal_config_tcp(link->eid);
+	err = xtal_config()->paths & ONE_HOST || !tcp ? xtal_os_connect(name, &fd) : -ECONNREFUSED;
+	if (err == -ECONNREFUSED && tcp) {
 		snprintf(link->cma_text, sizeof(link->cma_text), "%s",
 			 xtal_config()->paths & ONE_HOST ? "nobody on this host holds the port"
 							 : "not in XTAL_PATHS here");

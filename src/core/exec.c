@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Executing one operation on the caller's thread, over the direct paths. The order of steps is
+ * Executing one operation on the caller's thread, over the direct paths (the two most common
+ * kinds have code of their own in post.c). The order of steps is
  * the initiator's half of revocation: announce, fence, look at the slots' words, touch memory,
  * withdraw the announcement (model: test/model/revoke.pml).
  */
@@ -14,12 +15,10 @@
 #include "os/vm.h"
 #include "path/path.h"
 
-_Static_assert(XTAL_OP_WRITE == 0, "xtal_exec_now() tells a plain write by zeros");
-
 static inline void announce(struct xtal_queue *q, const struct xtal_op *op,
-			    const struct xtal_xlat *t, const struct xtal_local *l, bool plain)
+			    const struct xtal_xlat *t, const struct xtal_local *l)
 {
-	if (!plain && t->reach.kind == XTAL_REACH_CMA)
+	if (t->reach.kind == XTAL_REACH_CMA)
 		t->ops->prepare(t->activity->iov, op->remote.addr, op->len, false);
 	atomic_store_explicit(&q->lane.local, l->announce, memory_order_relaxed);
 	/* Release: the vector stands before the word. */
@@ -77,10 +76,9 @@ static inline bool done_with(struct xtal_completion *c, const struct xtal_op *op
 {
 	c->user = op->user;
 	c->opcode = op->opcode;
-	c->status = status;
+	c->status = (uint16_t)status;
 	c->len = status ? 0 : (uint32_t)op->len;
-	c->peer_port = t ? t->peer_port : 0;
-	c->link_id = t ? t->link_id : 0;
+	c->peer = t ? t->peer : (struct xtal_peer){ 0 };
 	return true;
 }
 
@@ -120,30 +118,21 @@ static inline int touch(const struct xtal_op *op, const struct xtal_xlat *t, uin
 	return err;
 }
 
-/* The order of steps, once; compiled twice. plain: a write without notify word over a direct
- * path, which cannot fail (a third of the instructions). */
-static inline __attribute__((always_inline)) bool run(struct xtal_queue *q,
-						      const struct xtal_op *op,
-						      struct xtal_completion *c,
-						      struct xtal_xlat *t, struct xtal_local *l,
-						      bool plain)
+static bool run(struct xtal_queue *q, const struct xtal_op *op, struct xtal_completion *c,
+		struct xtal_xlat *t, struct xtal_local *l)
 {
 	uint32_t status = XTAL_OK;
 	bool fresh;
 	int err = 0;
 
-	announce(q, op, t, l, plain);
+	announce(q, op, t, l);
 	if (xtal_unlikely(!still(t->slot_word, t->word) || !still(l->slot_word, l->word))) {
 		withdraw(q, t);
 		if (!still(t->slot_word, t->word))
 			xtal_xlat_stale(&q->xlats, t);
 		return false;
 	}
-	if (plain)
-		xtal_copy(xtal_reach_place(&t->reach, op->remote.addr),
-			  (void *)(uintptr_t)op->local, op->len);
-	else
-		err = touch(op, t, &status);
+	err = touch(op, t, &status);
 	/* Changed under us: only when the owner exchanged its pages while we were stopped. */
 	fresh = still(t->slot_word, t->word);
 	withdraw(q, t);
@@ -157,27 +146,11 @@ static inline __attribute__((always_inline)) bool run(struct xtal_queue *q,
 	}
 	if (xtal_unlikely(err == -ESTALE))
 		return false;
-	if (xtal_unlikely(err)) {
+	if (xtal_unlikely(err))
 		status = status_of(err, op);
-	} else if (!status) {
-		xtal_bump(&q->counts.ops[t->path], 1);
-		xtal_bump(&q->counts.bytes[t->path], op->len);
-	}
+	else if (!status)
+		xtal_queue_moved(q, t->path, op->len);
 	return done_with(c, op, status, t);
-}
-
-/* Everything but plain writes: a frame of its own, which they need not pay for. */
-static __attribute__((noinline)) bool exec_other(struct xtal_queue *q, const struct xtal_op *op,
-						 struct xtal_completion *c, struct xtal_xlat *t,
-						 struct xtal_local *l)
-{
-	if (!l)
-		return done_with(c, op, XTAL_LOCAL_ACCESS, NULL);
-	if (!t || !(t->inline_ops >> op->opcode & 1) || op->len > xtal_config_inline())
-		return false;
-	if (op->flags & XTAL_OP_NOTIFY && !notify_simple(op, t))
-		return false;
-	return run(q, op, c, t, l, false);
 }
 
 bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_completion *c)
@@ -185,8 +158,11 @@ bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_c
 	struct xtal_xlat *t = xtal_xlat_find(&q->xlats, &op->remote, op->len);
 	struct xtal_local *l = xtal_local_find(q, &q->xlats, op->local, op->len);
 
-	if (xtal_likely(t && l && t->direct_write && !(op->opcode | op->flags) &&
-			op->len <= xtal_config_inline()))
-		return run(q, op, c, t, l, true);
-	return exec_other(q, op, c, t, l);
+	if (!l)
+		return done_with(c, op, XTAL_LOCAL_ACCESS, NULL);
+	if (!t || !(t->inline_ops >> op->opcode & 1) || op->len > xtal_config_inline())
+		return false;
+	if (op->flags & XTAL_OP_NOTIFY && !notify_simple(op, t))
+		return false;
+	return run(q, op, c, t, l);
 }

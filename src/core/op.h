@@ -25,6 +25,12 @@ struct xtal_remote {
 	bool token_valid; /* send the token */
 };
 
+/* A front-end's short name for eid, tid and token of one queue's operations: equal keys, equal
+ * values. All 0: no name. */
+struct xtal_key {
+	uint64_t a, b;
+};
+
 enum {
 	XTAL_OP_NOTIFY = 1,      /* a write that stores notify_data at notify after its data */
 	XTAL_OP_OWN_PAYLOAD = 2, /* the core's own: local is the core's memory, not a segment */
@@ -35,6 +41,7 @@ struct xtal_op {
 	uint64_t local; /* address in this process: source, or destination of READ/CAS/FAA */
 	uint64_t len;   /* bytes, 1 .. 2^32 - 1; operand size for atomics */
 	struct xtal_remote remote;
+	struct xtal_key key; /* of remote */
 	uint8_t opcode;      /* enum xtal_opcode */
 	uint8_t flags;       /* XTAL_OP_NOTIFY */
 	uint64_t operand[2]; /* FAA: the addend. CAS: the new value, low bytes first */
@@ -43,14 +50,32 @@ struct xtal_op {
 	uint64_t notify_data;
 };
 
+/* Whom an operation went to. All 0: the peer was never reached. */
+struct xtal_peer {
+	uint32_t port;
+	uint32_t link_id; /* number of the link used */
+};
+
+/* Half a cache line. */
 struct xtal_completion {
 	uint64_t user;
-	uint32_t status; /* enum xtal_status */
 	uint32_t len;    /* bytes moved; 0 on error */
-	uint32_t queue_id;
-	uint32_t peer_port; /* 0 when the peer was never reached */
-	uint32_t link_id;   /* number of the link used; 0: none */
+	uint16_t status; /* enum xtal_status */
 	uint8_t opcode;
+	struct xtal_peer peer;
+	uint32_t queue_id;
 };
+_Static_assert(sizeof(struct xtal_completion) == 32, "two to a cache line");
+
+/* Completions in their places in the ring. */
+struct xtal_ready {
+	const struct xtal_completion *ring;
+	uint64_t first, mask;
+};
+
+static inline const struct xtal_completion *xtal_ready_at(const struct xtal_ready *r, uint32_t i)
+{
+	return &r->ring[(r->first + i) & r->mask];
+}
 
 #endif

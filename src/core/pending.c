@@ -124,8 +124,7 @@ static bool run_short(struct xtal_queue *q, struct xtal_pending *p, const struct
 
 	if (!xtal_exec_now(q, op, &c))
 		return false;
-	p->peer_port = c.peer_port;
-	p->link_id = c.link_id;
+	p->peer = c.peer;
 	end(p, c.status);
 	return true;
 }
@@ -180,8 +179,7 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 		end(p, (uint32_t)result);
 		return true;
 	}
-	p->peer_port = t->peer_port;
-	p->link_id = t->link_id;
+	p->peer = t->peer;
 	if (by_message(&p->op, t)) {
 		uint32_t path = t->seat->link->carrier->path;
 
@@ -201,8 +199,7 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 		/* A notify word that follows by itself must not be overtaken. */
 		q->flight_link =
 			!(p->op.flags & XTAL_OP_NOTIFY) || p->notify_sent ? t->seat->link : NULL;
-		xtal_bump(&q->counts.ops[path], 1);
-		xtal_bump(&q->counts.bytes[path], p->op.len);
+		xtal_queue_moved(q, path, p->op.len);
 		return true;
 	}
 	if (!my_turn(q, NULL))
@@ -220,8 +217,7 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 		return true;
 	}
 	p->state = XTAL_PENDING_BULK;
-	xtal_bump(&q->counts.ops[t->path], 1);
-	xtal_bump(&q->counts.bytes[t->path], p->op.len);
+	xtal_queue_moved(q, t->path, p->op.len);
 	return true;
 }
 

@@ -15,11 +15,13 @@
 #include "os/thread.h"
 
 #define MAX_PIPELINES 8
+#define LOOK_NS       20000 /* a worker looks so long for more work before it sleeps */
 
 struct pipeline {
 	struct xtal_lock lock;
 	struct xtal_queue *head, **tail;
 	bool started, stop;
+	bool sleeping;      /* the worker is about to sleep: who clears this wakes it */
 	atomic_uint signal; /* futex word: bumped under the lock by whoever brings work */
 	atomic_uint alive;
 };
@@ -56,9 +58,9 @@ static void append(struct pipeline *p, struct xtal_queue *q)
 
 static void run_queue(struct pipeline *p, struct xtal_queue *q)
 {
-	xtal_lock(&q->lock);
+	xtal_bias_lock(&q->lock);
 	xtal_queue_progress(q);
-	xtal_unlock(&q->lock);
+	xtal_bias_unlock(&q->lock);
 	xtal_lock(&p->lock);
 	if (q->kick == XTAL_KICK_AGAIN)
 		append(p, q);
@@ -67,9 +69,45 @@ static void run_queue(struct pipeline *p, struct xtal_queue *q)
 	xtal_unlock(&p->lock);
 }
 
+/* Long copies come one after another: a look now and then for a while is cheaper than being woken,
+ * and much cheaper for whoever would have to wake us. */
+static bool something_came(struct pipeline *p, unsigned seen)
+{
+	uint64_t until = xtal_os_now() + LOOK_NS;
+
+	do {
+		for (unsigned i = 0; i < 50; i++) {
+			if (atomic_load_explicit(&p->signal, memory_order_relaxed) != seen)
+				return true;
+			xtal_cpu_relax();
+		}
+	} while (xtal_os_now() < until);
+	return false;
+}
+
+/* Until the signal is no longer the one seen. */
+static void sleep_worker(struct pipeline *p, unsigned seen)
+{
+	xtal_lock(&p->lock);
+	p->sleeping = atomic_load_explicit(&p->signal, memory_order_relaxed) == seen;
+	xtal_unlock(&p->lock);
+	xtal_os_futex_wait(&p->signal, seen, UINT64_MAX);
+}
+
+/* Under the lock: there is work. True: after it, call xtal_os_futex_wake(). */
+static bool must_wake(struct pipeline *p)
+{
+	bool sleeping = p->sleeping;
+
+	atomic_fetch_add_explicit(&p->signal, 1, memory_order_relaxed);
+	p->sleeping = false;
+	return sleeping;
+}
+
 static void worker(void *arg)
 {
 	struct pipeline *p = arg;
+	bool worked = false;
 
 	for (;;) {
 		struct xtal_queue *q;
@@ -84,6 +122,7 @@ static void worker(void *arg)
 		xtal_unlock(&p->lock);
 		if (q) {
 			run_queue(p, q);
+			worked = true;
 			continue;
 		}
 		if (stop)
@@ -92,9 +131,12 @@ static void worker(void *arg)
 		if (b) {
 			xtal_bulk_help(b, false);
 			xtal_bulk_put(b);
+			worked = true;
 			continue;
 		}
-		xtal_os_futex_wait(&p->signal, seen, UINT64_MAX);
+		if (!worked || !something_came(p, seen))
+			sleep_worker(p, seen);
+		worked = false;
 	}
 	atomic_store(&p->alive, 0);
 	xtal_os_futex_wake(&p->alive, INT32_MAX);
@@ -139,9 +181,8 @@ void xtal_pipeline_kick(struct xtal_queue *q)
 	switch (q->kick) {
 	case XTAL_KICK_IDLE:
 		append(p, q);
-		atomic_fetch_add_explicit(&p->signal, 1, memory_order_relaxed);
 		need_worker(p);
-		wake = true;
+		wake = must_wake(p);
 		break;
 	case XTAL_KICK_RUNNING:
 		q->kick = XTAL_KICK_AGAIN;
@@ -183,14 +224,16 @@ void xtal_pipeline_forget(struct xtal_queue *q)
 void xtal_pipeline_wake(uint32_t number)
 {
 	struct pipeline *p = pipeline_at(number);
+	bool wake;
 
 	xtal_lock(&p->lock);
 	if (!p->tail)
 		p->tail = &p->head;
-	atomic_fetch_add_explicit(&p->signal, 1, memory_order_relaxed);
 	need_worker(p);
+	wake = must_wake(p);
 	xtal_unlock(&p->lock);
-	xtal_os_futex_wake(&p->signal, 1);
+	if (wake)
+		xtal_os_futex_wake(&p->signal, 1);
 }
 
 void xtal_pipelines_stop(void)

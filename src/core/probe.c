@@ -43,10 +43,10 @@ static int submit(struct xtal_link *link, struct xtal_pending *p)
 /* Sends what is to be sent and takes what has come, for the queue's operations too. */
 static void drive(struct xtal_link *link, struct xtal_queue *q)
 {
-	xtal_lock(&q->lock);
+	xtal_bias_lock(&q->lock);
 	xtal_messages_poll(link, q, true);
 	xtal_queue_progress(q);
-	xtal_unlock(&q->lock);
+	xtal_bias_unlock(&q->lock);
 }
 
 /* p is on the caller's stack: afterwards nobody knows of it. */

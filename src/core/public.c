@@ -260,12 +260,12 @@ static void add_context(struct xtal_context *ctx, void *arg)
 	for (struct xtal_list *n = ctx->queues.next; n != &ctx->queues; n = n->next) {
 		const struct xtal_queue *q = xtal_container_of(n, struct xtal_queue, node);
 
-		c->posted += get(&q->counts.posted);
-		c->completed += get(&q->counts.completed);
-		c->failed += get(&q->counts.failed);
+		c->posted += get(&q->accepted);
+		c->completed += get(&q->cq.tail);
+		c->failed += get(&q->failed);
 		for (unsigned i = 0; i < XTAL_PATH_COUNT; i++) {
-			c->ops[i] += get(&q->counts.ops[i]);
-			c->bytes[i] += get(&q->counts.bytes[i]);
+			c->ops[i] += get(&q->moved[i].ops);
+			c->bytes[i] += get(&q->moved[i].bytes);
 		}
 	}
 	xtal_unlock(&ctx->queues_lock);

@@ -88,29 +88,30 @@ static void untick(void *arg)
 
 static void keep_counts(struct xtal_queue *q)
 {
-	xtal_count(&xtal_totals.posted, atomic_load(&q->counts.posted));
-	xtal_count(&xtal_totals.completed, atomic_load(&q->counts.completed));
-	xtal_count(&xtal_totals.failed, atomic_load(&q->counts.failed));
-	for (unsigned i = 0; i < XTAL_ARRAY_SIZE(q->counts.ops); i++) {
-		xtal_count(&xtal_totals.ops[i], atomic_load(&q->counts.ops[i]));
-		xtal_count(&xtal_totals.bytes[i], atomic_load(&q->counts.bytes[i]));
+	xtal_count(&xtal_totals.posted, atomic_load(&q->accepted));
+	xtal_count(&xtal_totals.completed, atomic_load(&q->cq.tail));
+	xtal_count(&xtal_totals.failed, atomic_load(&q->failed));
+	for (unsigned i = 0; i < XTAL_ARRAY_SIZE(q->moved); i++) {
+		xtal_count(&xtal_totals.ops[i], atomic_load(&q->moved[i].ops));
+		xtal_count(&xtal_totals.bytes[i], atomic_load(&q->moved[i].bytes));
 	}
 }
 
 /* Helps with, and waits for, everything in flight; every operation ends by its time limit. */
 static void drain(struct xtal_queue *q)
 {
-	struct xtal_completion trash[16];
+	struct xtal_ready trash;
 	unsigned rounds = 0;
+	int n;
 
 	for (;;) {
 		bool idle;
 
-		while (xtal_queue_poll(q, XTAL_ARRAY_SIZE(trash), trash) > 0)
-			;
-		xtal_lock(&q->lock);
+		while ((n = xtal_queue_poll(q, UINT32_MAX, &trash)) > 0)
+			xtal_queue_polled(q, (uint32_t)n);
+		xtal_bias_lock(&q->lock);
 		idle = !q->first;
-		xtal_unlock(&q->lock);
+		xtal_bias_unlock(&q->lock);
 		if (idle)
 			return;
 		if (++rounds % 100 == 0)
@@ -132,11 +133,11 @@ void xtal_queue_destroy(struct xtal_queue **qp)
 	ctx->queue_count--;
 	xtal_unlock(&ctx->queues_lock);
 	xtal_agent_call(untick, q);
-	xtal_lock(&q->lock);
+	xtal_bias_lock(&q->lock);
 	if (q->wait_link)
 		xtal_link_unwait(q->wait_link, q);
 	xtal_xlats_fini(&q->xlats);
-	xtal_unlock(&q->lock);
+	xtal_bias_unlock(&q->lock);
 	xtal_pipeline_forget(q);
 	xtal_lane_fini(&q->lane);
 	keep_counts(q);
@@ -156,16 +157,6 @@ uint32_t xtal_queue_id(const struct xtal_queue *q)
 	return q->id;
 }
 
-/* Under the lock. c is the place in the completion queue, filled but for the queue's own. */
-static void complete(struct xtal_queue *q, struct xtal_completion *c)
-{
-	c->queue_id = q->id;
-	xtal_bump(&q->counts.completed, 1);
-	if (xtal_unlikely(c->status))
-		xtal_bump(&q->counts.failed, 1);
-	xtal_cq_push(&q->cq);
-}
-
 /* Under the lock: the agent looks at the queue until it is idle again. */
 static void tick_me(struct xtal_queue *q)
 {
@@ -180,57 +171,6 @@ static void tick_me(struct xtal_queue *q)
 	xtal_agent_need_ticks();
 }
 
-/* Under the lock. */
-static int enqueue(struct xtal_queue *q, const struct xtal_op *op)
-{
-	struct xtal_pending *p = q->spare;
-
-	if (p)
-		q->spare = p->next;
-	else
-		p = malloc(sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	memset(p, 0, sizeof(*p));
-	p->op = *op;
-	p->len = (uint32_t)op->len;
-	p->queue = q;
-	atomic_store_explicit(&p->progress, xtal_os_now(), memory_order_relaxed);
-	*q->last = p;
-	q->last = &p->next;
-	if (!q->start)
-		q->start = p;
-	atomic_store_explicit(&q->busy, true, memory_order_relaxed);
-	xtal_queue_progress(q);
-	return 0;
-}
-
-int xtal_queue_post(struct xtal_queue *q, const struct xtal_op *op)
-{
-	struct xtal_completion *c;
-	int err = 0;
-
-	if (xtal_unlikely(q->foreign))
-		return -ECHILD;
-	xtal_lock(&q->lock);
-	if (xtal_unlikely(q->accepted - xtal_cq_taken(&q->cq) >= q->depth)) {
-		xtal_unlock(&q->lock);
-		return -EAGAIN;
-	}
-	q->accepted++;
-	xtal_bump(&q->counts.posted, 1);
-	c = xtal_cq_place(&q->cq);
-	if (xtal_likely(!q->first) && xtal_exec_now(q, op, c)) {
-		complete(q, c);
-	} else {
-		err = enqueue(q, op);
-		if (err)
-			q->accepted--;
-	}
-	xtal_unlock(&q->lock);
-	return err;
-}
-
 /* Under the lock: the oldest operation is over. */
 static void retire(struct xtal_queue *q)
 {
@@ -240,10 +180,9 @@ static void retire(struct xtal_queue *q)
 
 	*c = (struct xtal_completion){ .user = p->op.user,
 				       .opcode = p->op.opcode,
-				       .status = status,
+				       .status = (uint16_t)status,
 				       .len = status ? 0 : p->len,
-				       .peer_port = p->peer_port,
-				       .link_id = p->link_id };
+				       .peer = p->peer };
 	q->first = p->next;
 	if (!q->first)
 		q->last = &q->first;
@@ -261,7 +200,7 @@ static void retire(struct xtal_queue *q)
 		xtal_bulk_put(p->bulk);
 	p->next = q->spare;
 	q->spare = p;
-	complete(q, c);
+	xtal_queue_complete(q, c);
 }
 
 static void advance(struct xtal_queue *q)
@@ -292,13 +231,12 @@ void xtal_queue_progress(struct xtal_queue *q)
 		tick_me(q); /* fragments end by themselves; all else waits for somebody */
 }
 
-/* The polling caller's share of the work. */
-static void help(struct xtal_queue *q)
+void xtal_queue_help(struct xtal_queue *q)
 {
 	struct xtal_link *link = NULL;
 	struct xtal_bulk *bulk = NULL;
 
-	if (!xtal_trylock(&q->lock))
+	if (!xtal_bias_trylock(&q->lock, 0))
 		return;
 	xtal_queue_progress(q);
 	if (q->first && q->first != q->start) {
@@ -310,41 +248,27 @@ static void help(struct xtal_queue *q)
 			xtal_messages_poll(link, q, true);
 		xtal_queue_progress(q);
 	}
-	xtal_unlock(&q->lock);
+	xtal_bias_unlock(&q->lock);
 	if (bulk) {
 		xtal_bulk_help(bulk, true);
 		xtal_bulk_put(bulk);
 	}
 }
 
-int xtal_queue_poll(struct xtal_queue *q, uint32_t count, struct xtal_completion *out)
-{
-	uint32_t n;
-
-	if (xtal_unlikely(q->foreign))
-		return -ECHILD;
-	n = xtal_cq_pop(&q->cq, count, out);
-	if (xtal_likely(n) || !atomic_load_explicit(&q->busy, memory_order_relaxed))
-		return (int)n;
-	help(q);
-	return (int)xtal_cq_pop(&q->cq, count, out);
-}
-
 /* Before sleeping: answers must wake the agent now, since we no longer poll. */
 static void hand_over(struct xtal_queue *q)
 {
-	xtal_lock(&q->lock);
+	xtal_bias_lock(&q->lock);
 	for (struct xtal_pending *p = q->first; p && p != q->start; p = p->next) {
 		if (p->state == XTAL_PENDING_MESSAGE) {
 			xtal_messages_sleep(p->link);
 			break;
 		}
 	}
-	xtal_unlock(&q->lock);
+	xtal_bias_unlock(&q->lock);
 }
 
-int xtal_queue_wait(struct xtal_queue *q, uint32_t count, int timeout_ms,
-		    struct xtal_completion *out)
+int xtal_queue_wait(struct xtal_queue *q, uint32_t count, int timeout_ms, struct xtal_ready *out)
 {
 	uint64_t deadline =
 		timeout_ms < 0 ? UINT64_MAX : xtal_os_now() + (uint64_t)timeout_ms * 1000000;
@@ -364,13 +288,13 @@ int xtal_queue_wait(struct xtal_queue *q, uint32_t count, int timeout_ms,
 
 void xtal_queue_link_lost(struct xtal_queue *q, struct xtal_link *link)
 {
-	xtal_lock(&q->lock);
+	xtal_bias_lock(&q->lock);
 	xtal_xlats_purge(&q->xlats, link);
 	if (q->wait_link == link)
 		atomic_store_explicit(&q->wait_for, XTAL_WAIT_OVER, memory_order_relaxed);
 	if (q->first)
 		xtal_pipeline_kick(q);
-	xtal_unlock(&q->lock);
+	xtal_bias_unlock(&q->lock);
 }
 
 /* More than limit ago? The time may be newer than now, which was read before the lock was had. */
@@ -402,29 +326,18 @@ static struct xtal_link *overdue(struct xtal_queue *q, uint64_t now)
 	return link;
 }
 
-/* A thread that polls all the time holds the lock most of the time, but never for long. One that
- * moves data inline may: no waiting for that. */
-static bool try_hard(struct xtal_lock *lock)
-{
-	for (unsigned i = 0; i < 200; i++) {
-		if (xtal_trylock(lock))
-			return true;
-		xtal_cpu_relax();
-	}
-	return false;
-}
-
 static void tick(struct xtal_queue *q, uint64_t now)
 {
 	struct xtal_link *late = NULL;
 
-	if (!try_hard(&q->lock))
+	/* One that moves data inline may hold it for longer: no waiting for that. */
+	if (!xtal_bias_trylock(&q->lock, 200))
 		return;
 	if (q->first && q->first->state == XTAL_PENDING_MESSAGE && q->first->link)
 		xtal_messages_poll(q->first->link, q, false);
 	xtal_queue_progress(q);
 	late = overdue(q, now);
-	xtal_unlock(&q->lock);
+	xtal_bias_unlock(&q->lock);
 	if (late) {
 		xtal_link_fail(late, XTAL_UNREACHABLE,
 			       "the owner of port %u made no progress for "

@@ -39,14 +39,29 @@ XTAL_INTERNAL_API uint32_t xtal_queue_id(const struct xtal_queue *queue);
  */
 XTAL_INTERNAL_API int xtal_queue_post(struct xtal_queue *queue, const struct xtal_op *op);
 
-/* Takes up to count completions without blocking; also drives the engine's work for this
- * queue on the caller's thread. Returns how many, or -ECHILD in a forked child. */
+/*
+ * A write of 8 bytes, or adding value to 8 bytes (local: where the old ones go), in the cheapest
+ * way: 0, as above; -ENOENT when this way is not open now, and nothing happened: post it. The way
+ * is open to the thread that posts most, to a target whose key came with the operation before.
+ */
+XTAL_INTERNAL_API int xtal_queue_put8(struct xtal_queue *queue, struct xtal_key key, uint64_t addr,
+				      uint64_t local, uint64_t user);
+XTAL_INTERNAL_API int xtal_queue_add8(struct xtal_queue *queue, struct xtal_key key, uint64_t addr,
+				      uint64_t local, uint64_t user, uint64_t value);
+
+/*
+ * Shows up to count completions in their places, without blocking; also drives the engine's
+ * work for this queue on the caller's thread. Returns how many, or -ECHILD in a forked child.
+ * When it is more than 0, no other thread takes any until the caller, soon, says with
+ * xtal_queue_polled() how many it took.
+ */
 XTAL_INTERNAL_API int xtal_queue_poll(struct xtal_queue *queue, uint32_t count,
-				      struct xtal_completion *out);
+				      struct xtal_ready *out);
+XTAL_INTERNAL_API void xtal_queue_polled(struct xtal_queue *queue, uint32_t taken);
 
 /* Like poll, but sleeps until there is at least one, at most timeout_ms (negative: no limit).
  * Returns how many, 0 when the time ran out, -ECHILD. Signals do not end it. */
 XTAL_INTERNAL_API int xtal_queue_wait(struct xtal_queue *queue, uint32_t count, int timeout_ms,
-				      struct xtal_completion *out);
+				      struct xtal_ready *out);
 
 #endif

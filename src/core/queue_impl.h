@@ -40,7 +40,7 @@ struct xtal_pending {
 	_Atomic uint32_t status;
 	_Atomic bool done; /* release: everything of it is in place */
 	bool notify_sent;  /* the notify word travels with the message */
-	uint32_t peer_port, link_id;
+	struct xtal_peer peer;
 	uint32_t len;  /* for the completion */
 	uint32_t lost; /* status of the link that ended before this one's turn came, or 0 */
 };
@@ -52,29 +52,36 @@ enum xtal_kick_state {
 	XTAL_KICK_AGAIN
 };
 
-struct xtal_queue_counts {
-	_Atomic uint64_t posted, completed, failed, ops[8], bytes[8];
+/* What moved over one path. */
+struct xtal_moved {
+	_Atomic uint64_t ops, bytes;
 };
 
+/* What every post reads or writes comes first, line by line. */
 struct xtal_queue {
-	struct xtal_lock lock; /* posting and execution */
+	_Alignas(XTAL_CACHE_LINE) struct xtal_bias lock; /* posting and execution */
 	bool foreign;
+	_Atomic bool busy;    /* first != NULL: a hint for pollers */
 	_Atomic bool ticking; /* in the agent's list */
-	uint32_t depth, id, pipeline;
-	uint32_t mask; /* pipelines that may help with long copies */
-	uint64_t accepted;
-	struct xtal_pending *first, **last; /* in flight and waiting, oldest first */
-	struct xtal_pending *start;         /* first one in state NEW */
+	uint32_t depth, id;
+	_Atomic uint64_t accepted;
+	uint64_t limit; /* up to here, operations are accepted without a look at those taken */
+	struct xtal_pending *first; /* in flight and waiting, oldest first */
+	struct xtal_xlats xlats;
+	struct xtal_cq cq;
+	struct xtal_lane lane;
+	_Alignas(XTAL_CACHE_LINE) struct xtal_moved moved[8]; /* by path */
+	_Atomic uint64_t failed;
+
+	struct xtal_pending **last;
+	struct xtal_pending *start; /* first one in state NEW */
 	struct xtal_pending *spare;
+	uint32_t pipeline;
+	uint32_t mask;                       /* pipelines that may help with long copies */
 	uint32_t inflight;                   /* begun and not retired */
 	const struct xtal_link *flight_link; /* all of them are messages on it; else NULL */
 	struct xtal_context *ctx;
 	uint64_t timeout_ns;
-	_Atomic bool busy; /* first != NULL: a hint for pollers */
-	struct xtal_xlats xlats;
-	struct xtal_lane lane;
-	struct xtal_cq cq;
-	struct xtal_queue_counts counts;
 
 	struct xtal_list node; /* in ctx->queues */
 	struct xtal_list tick_node;
@@ -100,9 +107,21 @@ static inline void xtal_bump(_Atomic uint64_t *counter, uint64_t n)
 			      memory_order_relaxed);
 }
 
+/* Under the lock. */
+static inline void xtal_queue_moved(struct xtal_queue *q, unsigned path, uint64_t len)
+{
+	xtal_bump(&q->moved[path].ops, 1);
+	xtal_bump(&q->moved[path].bytes, len);
+}
+
 /* Executes a short operation now. Returns true with *done filled; false: it must wait or be
  * cut; then nothing happened. Under the lock. */
 bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_completion *done);
+/* Under the lock: the operation that follows those pushed ended so. c is its place in the
+ * completion queue, filled but for the queue's own. */
+void xtal_queue_complete(struct xtal_queue *q, struct xtal_completion *c);
+/* The polling caller's share of the work. */
+void xtal_queue_help(struct xtal_queue *q);
 /* Begins, continues and retires what can be. Under the lock. */
 void xtal_queue_progress(struct xtal_queue *q);
 /* Begins p. True: it is under way or done; false: it waits, state NEW. Under the lock. */

@@ -38,8 +38,7 @@ bool xtal_lane_full_fence(void)
 	return full_fence;
 }
 
-/* Partner: xtal_lane_fence() of every executor. */
-static void owner_fence(void)
+void xtal_revoke_fence(void)
 {
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!full_fence)
@@ -178,7 +177,7 @@ static int exchange(struct xtal_object *o, const struct xtal_segment *skip)
 	 * which the first walk takes too). */
 	atomic_store(&exchanged, o);
 	xtal_engine_each_held(move_one, &m);
-	owner_fence();
+	xtal_revoke_fence();
 	xtal_engine_each_held(settle_one, &m);
 	err = m.late ? -EBUSY : xtal_object_replace(o);
 	m.moving = false;
@@ -241,7 +240,7 @@ void xtal_revoke_wait(struct xtal_segment *seg)
 	bool told = false, slow_told = false;
 	unsigned rounds = 0;
 
-	owner_fence();
+	xtal_revoke_fence();
 	xtal_count(&xtal_totals.revocations, 1);
 	while (xtal_lanes_busy(identity, NULL)) {
 		if (++rounds % 64)

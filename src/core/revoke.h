@@ -16,6 +16,10 @@ struct xtal_segment;
 /* Reads and checks whether the process can run global fences; once. */
 void xtal_revoke_setup(void);
 
+/* Every thread of every process of ours that runs has passed a full fence. Partner:
+ * xtal_lane_fence() of every executor, xtal_bias_enter(). */
+void xtal_revoke_fence(void);
+
 /* True while the object's pages are being exchanged. Under a registry's lock. */
 bool xtal_revoke_moves(const struct xtal_object *object);
 void xtal_revoke_fork_child(void);

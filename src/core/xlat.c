@@ -6,9 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/config.h"
 #include "core/context_impl.h"
 #include "core/link.h"
 #include "core/queue_impl.h"
+
+/* Covers nothing; never written to. */
+static struct xtal_xlat none;
 
 /* Spreads addresses of any alignment over the table. */
 static uint32_t place(const struct xtal_xlats *x, uint64_t addr, uint32_t tid)
@@ -18,11 +22,22 @@ static uint32_t place(const struct xtal_xlats *x, uint64_t addr, uint32_t tid)
 	return (uint32_t)(h >> 40) & (x->size - 1);
 }
 
+static struct xtal_xlat *new_table(uint32_t size)
+{
+	struct xtal_xlat *table = aligned_alloc(XTAL_CACHE_LINE, size * sizeof(*table));
+
+	if (table)
+		memset(table, 0, size * sizeof(*table));
+	return table;
+}
+
 int xtal_xlats_init(struct xtal_xlats *x)
 {
 	memset(x, 0, sizeof(*x));
+	x->last = &none;
+	x->mine = &x->local[0];
 	x->size = XTAL_XLAT_MIN;
-	x->table = calloc(x->size, sizeof(*x->table));
+	x->table = new_table(x->size);
 	return x->table ? 0 : -ENOMEM;
 }
 
@@ -48,7 +63,7 @@ static void clear(struct xtal_xlats *x, struct xtal_xlat *t)
 	if (!t->hi)
 		return;
 	if (x->last == t)
-		x->last = NULL;
+		x->last = &none;
 	drop_seat(x, t->seat);
 	memset(t, 0, sizeof(*t));
 	xtal_grant_put(grant);
@@ -85,14 +100,14 @@ static void grow(struct xtal_xlats *x)
 {
 	uint32_t old_size = x->size;
 	struct xtal_xlat *old = x->table;
-	struct xtal_xlat *table = calloc(old_size * 4, sizeof(*table));
+	struct xtal_xlat *table = new_table(old_size * 4);
 
 	if (!table)
 		return;
 	x->table = table;
 	x->size = old_size * 4;
 	x->misses = 0;
-	x->last = NULL;
+	x->last = &none;
 	for (uint32_t i = 0; i < old_size; i++) {
 		struct xtal_xlat *t = &old[i], *to;
 
@@ -145,6 +160,12 @@ static struct xtal_seat *seat_on(struct xtal_queue *q, struct xtal_link *link)
 	return seat;
 }
 
+/* How many addresses of [lo, hi) have 8 bytes behind them. */
+static uint64_t any8(uint64_t lo, uint64_t hi)
+{
+	return hi - lo >= 8 ? hi - lo - 7 : 0;
+}
+
 /* The opcodes that may be executed at once. */
 static uint8_t inline_ops(const struct xtal_grant *grant)
 {
@@ -164,6 +185,8 @@ int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal
 	struct xtal_xlats *x = &q->xlats;
 	struct xtal_link *link = grant->link;
 	struct xtal_seat *seat = seat_on(q, link);
+	bool direct = grant->reach.kind == XTAL_REACH_DIRECT && !link->full_fence &&
+		      xtal_config_inline() >= 8;
 	struct xtal_xlat *t;
 
 	if (!seat) {
@@ -186,8 +209,11 @@ int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal
 		.full_fence = link->full_fence,
 		.path = (uint8_t)grant->path,
 		.rights = (uint8_t)grant->rights,
-		.direct_write =
-			grant->reach.kind == XTAL_REACH_DIRECT && grant->rights & XTAL_RIGHT_WRITE,
+		.put8 = direct && grant->rights & XTAL_RIGHT_WRITE ? any8(grant->lo, grant->hi) : 0,
+		.add8 = direct && grant->rights & XTAL_RIGHT_ATOMIC ? any8(grant->lo, grant->hi)
+								    : 0,
+		.shift = direct ? (uint64_t)(uintptr_t)grant->reach.base - grant->reach.lo : 0,
+		.moved = &q->moved[grant->path],
 		.inline_ops = inline_ops(grant),
 		.ops = xtal_path_table[grant->reach.kind],
 		.slot_word = grant->slot_word,
@@ -196,8 +222,7 @@ int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal
 		.reach = grant->reach,
 		.announce = link->self ? xtal_lane_id(link->self->number, grant->slot)
 				       : (uint64_t)grant->slot + 1,
-		.peer_port = r->tid & 0xffff,
-		.link_id = link->id,
+		.peer = { .port = r->tid & 0xffff, .link_id = link->id },
 		.grant = grant,
 		.seat = seat,
 	};
@@ -217,16 +242,17 @@ struct xtal_local *xtal_local_lookup(struct xtal_queue *q, uint64_t addr, uint64
 		l = &x->local[i];
 		if (addr >= l->lo && addr < l->hi && len <= l->hi - addr &&
 		    atomic_load_explicit(l->slot_word, memory_order_relaxed) == l->word) {
-			x->local_last = i;
+			x->mine = l;
 			return l;
 		}
 	}
 	if (xtal_registry_local(reg, addr, len, &found))
 		return NULL;
-	x->local_last = (x->local_last + 1) % XTAL_LOCALS;
-	l = &x->local[x->local_last];
+	l = &x->local[(x->mine - x->local + 1) % XTAL_LOCALS];
+	x->mine = l;
 	*l = (struct xtal_local){ .lo = found.lo,
 				  .hi = found.hi,
+				  .any8 = any8(found.lo, found.hi),
 				  .word = found.word,
 				  .slot_word = &reg->table->word[found.slot],
 				  .announce = xtal_lane_id(q->ctx->number, found.slot) };

@@ -26,30 +26,38 @@ struct xtal_seat {
 	struct xtal_seat *next;
 };
 
-/* A remote segment. */
+/* A remote segment. What the shortest operations need comes first. */
 struct xtal_xlat {
-	uint64_t lo, hi; /* hi 0: empty */
+	_Alignas(XTAL_CACHE_LINE) struct xtal_key key; /* it was used with last */
+	uint64_t lo;
+	uint64_t put8, add8; /* so many addresses from lo on may be written, or added, 8 bytes
+			      * to by plain instructions */
+	uint64_t shift;      /* DIRECT: the owner's address + shift is where it is mapped here */
+	const _Atomic uint64_t *slot_word;
+	uint64_t word; /* what *slot_word must be */
+
+	uint64_t announce; /* what to write into the activity word */
+	struct xtal_activity *activity;
+	struct xtal_moved *moved;
+	struct xtal_peer peer;
+	uint64_t hi; /* 0: empty */
 	struct xtal_eid eid;
 	uint32_t tid, token;
 	bool token_valid, full_fence;
 	uint8_t path;
 	uint8_t rights;
-	bool direct_write;  /* a write is allowed, and is a plain copy */
 	uint8_t inline_ops; /* bit (1 << opcode): allowed, and executed on the caller's thread */
-	const _Atomic uint64_t *slot_word;
-	uint64_t word;     /* what *slot_word must be */
-	uint64_t announce; /* what to write into the activity word */
-	struct xtal_activity *activity;
 	const struct xtal_path_ops *ops; /* of reach.kind */
-	struct xtal_reach reach;
-	uint32_t peer_port, link_id;
-	struct xtal_grant *grant; /* a reference */
+	struct xtal_grant *grant;        /* a reference */
 	struct xtal_seat *seat;
+	struct xtal_reach reach;
 };
 
 /* A local segment. */
 struct xtal_local {
-	uint64_t lo, hi;
+	_Alignas(XTAL_CACHE_LINE) uint64_t lo;
+	uint64_t any8; /* so many addresses from lo on have 8 bytes behind them */
+	uint64_t hi;
 	const _Atomic uint64_t *slot_word;
 	uint64_t word;
 	uint64_t announce;
@@ -60,12 +68,12 @@ struct xtal_local {
 #define XTAL_LOCALS   8u
 
 struct xtal_xlats {
-	struct xtal_xlat *last;  /* the one used last */
+	struct xtal_xlat *last;  /* the one used last, or one that covers nothing */
+	struct xtal_local *mine; /* the local one used last; covers nothing at first */
 	struct xtal_xlat *table; /* size entries, chosen by address */
 	uint32_t size, misses;
-	struct xtal_local local[XTAL_LOCALS];
-	uint32_t local_last;
 	struct xtal_seat *seats;
+	struct xtal_local local[XTAL_LOCALS];
 };
 
 /* Errors: -ENOMEM. */
@@ -96,7 +104,7 @@ struct xtal_xlat *xtal_xlat_lookup(struct xtal_xlats *x, const struct xtal_remot
 static inline struct xtal_xlat *xtal_xlat_find(struct xtal_xlats *x, const struct xtal_remote *r,
 					       uint64_t len)
 {
-	if (xtal_likely(x->last && xtal_xlat_covers(x->last, r, len)))
+	if (xtal_likely(xtal_xlat_covers(x->last, r, len)))
 		return x->last;
 	return xtal_xlat_lookup(x, r, len);
 }
@@ -114,7 +122,7 @@ struct xtal_local *xtal_local_lookup(struct xtal_queue *q, uint64_t addr, uint64
 static inline struct xtal_local *xtal_local_find(struct xtal_queue *q, struct xtal_xlats *x,
 						 uint64_t addr, uint64_t len)
 {
-	struct xtal_local *l = &x->local[x->local_last];
+	struct xtal_local *l = x->mine;
 
 	if (xtal_likely(xtal_covers(l->lo, l->hi, addr, len) &&
 			atomic_load_explicit(l->slot_word, memory_order_relaxed) == l->word))

@@ -6,12 +6,14 @@
 /* ctest: timeout=240 */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/peer.h"
@@ -331,6 +333,118 @@ static void a_tiny_dev_shm(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* A memory cgroup of our own below ours, with a limit; false, with the reason, when we may not. */
+static bool make_memory_group(char *dir, size_t size, const char *limit, const char **why)
+{
+	static const struct {
+		const char *root, *file;
+	} kinds[] = { { "/sys/fs/cgroup", "memory.max" },
+		      { "/sys/fs/cgroup/memory", "memory.limit_in_bytes" } };
+	char path[256];
+
+	*why = "no memory cgroup can be made here";
+	for (unsigned i = 0; i < 2; i++) {
+		int fd;
+
+		snprintf(dir, size, "%s/xtal-test-%d", kinds[i].root, (int)getpid());
+		if (mkdir(dir, 0700))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, kinds[i].file);
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd >= 0 && write(fd, limit, strlen(limit)) > 0) {
+			close(fd);
+			return true;
+		}
+		if (fd >= 0)
+			close(fd);
+		rmdir(dir);
+	}
+	return false;
+}
+
+struct grouped {
+	struct peer_owner owner;
+	char dir[128];
+	size_t first; /* bytes that are moved before the limit is met */
+	_Atomic uint32_t moved;
+};
+
+/* Pages that it is the first to touch count as its own, wherever they are mapped. */
+static int reads_a_segment(void *arg)
+{
+	struct scene *s = arg;
+	struct dma_seg *local;
+	struct dma_queue *q;
+	struct peer p;
+
+	peer_open(&p);
+	local = peer_register(&p, peer_memory(PEER_CMA, SEGMENT), SEGMENT, NULL);
+	q = peer_queue(&p, 4);
+	peer_expect(peer_read(q, peer_remote(&s->owner.export, 0, SEGMENT), *local), "read");
+	return 0;
+}
+
+static int fills_a_peers_memory(void *arg)
+{
+	struct grouped *g = arg;
+	char path[160];
+	struct dma_seg *local;
+	struct dma_queue *q;
+	struct peer p;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", g->dir);
+	f = fopen(path, "w");
+	if (!f || fprintf(f, "%d", (int)getpid()) < 0 || fclose(f))
+		return 77;
+	setenv("XTAL_LOG", "/dev/null", 1);
+	peer_open(&p);
+	local = peer_register(&p, peer_memory(PEER_CMA, (size_t)1 << 20), (size_t)1 << 20, NULL);
+	q = peer_queue(&p, 4);
+	for (size_t at = 0; at < g->owner.len; at += local->len) {
+		peer_expect(peer_write(q, peer_remote(&g->owner.export, at, local->len), *local),
+			    "write");
+		if (at == g->first)
+			atomic_store(&g->moved, 1);
+	}
+	return 0;
+}
+
+/* A limit on memory ends the process that meets it, and nobody else. */
+static void a_memory_cgroup(void **state)
+{
+	struct grouped *g = proc_shared(sizeof(*g));
+	struct scene *s = proc_shared(sizeof(*s));
+	const char *why;
+	pid_t owner;
+	int status;
+
+	(void)state;
+	if (proc_sanitized(NULL))
+		proc_skip("sanitizers need more memory than the limit");
+	if (!make_memory_group(g->dir, sizeof(g->dir), "67108864", &why))
+		proc_skip("%s", why);
+	g->owner.path = PEER_MAP;
+	g->owner.len = (size_t)256 << 20;
+	g->first = (size_t)16 << 20;
+	owner = proc_start(peer_owner_run, &g->owner);
+	assert_true(proc_await(&g->owner.ready, 1, PATIENCE));
+	status = proc_run(fills_a_peers_memory, g, PATIENCE);
+	for (unsigned i = 0; i < 100 && rmdir(g->dir); i++)
+		proc_sleep_us(10000);
+	if (status == 77 << 8)
+		proc_skip("the memory cgroup takes no process");
+	assert_int_equal(atomic_load(&g->moved), 1); /* within the limit all is well */
+	print_message("%s\n", status ? "the limit ended it" : "it was swapped out instead");
+	assert_true(status == SIGKILL || status == 0);
+	/* The owner lives, and serves the next one. */
+	s->owner.export = g->owner.export;
+	s->owner.export.len = SEGMENT;
+	assert_int_equal(proc_run(reads_a_segment, s, PATIENCE), 0);
+	atomic_store(&g->owner.quit, 1);
+	assert_int_equal(proc_join(owner, PATIENCE), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -339,6 +453,7 @@ int main(void)
 		cmocka_unit_test_teardown(an_owner_without_descriptors, proc_end_all),
 		cmocka_unit_test_teardown(little_lockable_memory, proc_end_all),
 		cmocka_unit_test_teardown(a_tiny_dev_shm, proc_end_all),
+		cmocka_unit_test_teardown(a_memory_cgroup, proc_end_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

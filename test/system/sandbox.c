@@ -38,7 +38,7 @@ struct scene {
 	int denied[4], error; /* system calls of both sides; 0: none */
 	int status;           /* that operations end with */
 	int unshare_owner, unshare_initiator;
-	bool undumpable, other_uid, any_peers, no_proc;
+	bool undumpable, other_uid, any_peers, no_proc, allow_cma;
 	char reason[2048];
 };
 
@@ -70,6 +70,8 @@ static void restrict_me(const struct scene *s)
 {
 	if (s->any_peers)
 		setenv("XTAL_PEERS", "any", 1);
+	if (s->allow_cma)
+		setenv("XTAL_ALLOW_CMA", "1", 1);
 	if (s->no_proc &&
 	    (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	     mount("none", "/proc", "tmpfs", 0, NULL)))
@@ -327,6 +329,35 @@ static void an_owner_that_cannot_be_traced(void **state)
 	assert_true(try(&s, PEER_MAP));
 }
 
+/* Yama's ptrace_scope; -1: this kernel has none. */
+static int yama(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "r");
+	int scope = -1;
+
+	if (f && fscanf(f, "%d", &scope) != 1)
+		scope = -1;
+	if (f)
+		fclose(f);
+	return scope;
+}
+
+static void an_owner_behind_yama(void **state)
+{
+	struct scene s = { .want = "ring", .because = "Yama" };
+
+	(void)state;
+	if (yama() < 1)
+		proc_skip(yama() ? "this kernel has no Yama" : "Yama restricts nothing here");
+	if (geteuid() == 0)
+		proc_skip("Yama does not restrict root");
+	assert_true(try(&s, PEER_CMA));
+	s = (struct scene){ .want = yama() == 1 ? "cma" : "ring", .allow_cma = true };
+	assert_true(try(&s, PEER_CMA)); /* the owner may lift the lowest restriction */
+	s = (struct scene){ .want = "map" };
+	assert_true(try(&s, PEER_MAP));
+}
+
 static void another_user(void **state)
 {
 	struct scene s = { .other_uid = true, .status = 9, .because = "user" };
@@ -401,6 +432,7 @@ int main(void)
 		cmocka_unit_test_teardown(without_memfd_the_refusal_is_clear, proc_end_all),
 		cmocka_unit_test_teardown(a_required_path_is_required, proc_end_all),
 		cmocka_unit_test_teardown(an_owner_that_cannot_be_traced, proc_end_all),
+		cmocka_unit_test_teardown(an_owner_behind_yama, proc_end_all),
 		cmocka_unit_test_teardown(another_user, proc_end_all),
 		cmocka_unit_test_teardown(without_proc, proc_end_all),
 		cmocka_unit_test_teardown(user_namespaces, proc_end_all),

@@ -185,18 +185,85 @@ static void a_full_queue_is_said_aloud_once(void **state)
 	assert_int_equal(core.refused_at, XTAL_LOG_DEBUG);
 }
 
+static bool same_key(struct xtal_key a, struct xtal_key b)
+{
+	return a.a == b.a && a.b == b.b;
+}
+
+/* Eight bytes go the short way when it is open; otherwise the whole operation carries the key. */
+static void eight_bytes_may_go_the_short_way(void **state)
+{
+	struct xtal_key key;
+
+	(void)state;
+	p.remote.token_value_valid = true;
+	p.queue->cfg.user_ctx = 77;
+	p.local.len = 8;
+	assert_int_equal(dma_write(p.queue, &p.remote, &p.local), DMA_STATUS_OK);
+	key = core.short_key;
+	assert_true(key.b != 0);
+	assert_true(same_key(core.op.key, key));
+	assert_int_equal(core.op.remote.token, p.remote.token_value); /* all of it was posted */
+	core.short_way = true;
+	assert_int_equal(dma_write(p.queue, &p.remote, &p.local), DMA_STATUS_OK);
+	assert_int_equal(dma_faa(p.queue, &p.remote, &p.local, 5), DMA_STATUS_OK);
+	assert_int_equal(core.short_ops, 2);
+	assert_int_equal(core.op.opcode, XTAL_OP_FAA);
+	assert_int_equal(core.op.operand[0], 5);
+	assert_int_equal(core.op.remote.addr, p.remote.sva);
+	assert_int_equal(core.op.local, p.local.sva);
+	assert_int_equal(core.op.user, 77);
+	p.local.len = 4; /* nothing else does */
+	assert_int_equal(dma_write(p.queue, &p.remote, &p.local), DMA_STATUS_OK);
+	assert_int_equal(dma_faa(p.queue, &p.remote, &p.local, 5), DMA_STATUS_OK);
+	p.local.len = 8;
+	assert_int_equal(dma_read(p.queue, &p.remote, &p.local), DMA_STATUS_OK);
+	assert_int_equal(dma_cas(p.queue, &p.remote, &p.local, 1, 2), DMA_STATUS_OK);
+	assert_int_equal(core.short_ops, 2);
+}
+
+/* Whatever makes the target another one makes the key another one. */
+static void a_key_stands_for_one_target(void **state)
+{
+	struct xtal_key key;
+
+	(void)state;
+	p.local.len = 8;
+	p.remote.token_value_valid = true;
+	core.short_way = true;
+	dma_write(p.queue, &p.remote, &p.local);
+	key = core.short_key;
+	dma_write(p.queue, &p.remote, &p.local);
+	assert_true(same_key(key, core.short_key));
+	p.remote.token_value++;
+	dma_write(p.queue, &p.remote, &p.local);
+	assert_false(same_key(key, core.short_key));
+	p.remote.token_value--;
+	p.remote.tid++;
+	dma_write(p.queue, &p.remote, &p.local);
+	assert_false(same_key(key, core.short_key));
+	p.remote.tid--;
+	p.remote.token_value_valid = false;
+	dma_write(p.queue, &p.remote, &p.local);
+	assert_false(same_key(key, core.short_key));
+	p.remote.token_value_valid = true;
+	p.queue->cfg.rmt_eid.dw0++;
+	dma_write(p.queue, &p.remote, &p.local);
+	assert_false(same_key(key, core.short_key));
+}
+
 /* ---- Completions and events ---- */
 
 static void make_ready(unsigned count)
 {
+	core.ready_first = 110; /* the ring wraps */
 	for (unsigned i = 0; i < count; i++)
-		core.ready[i] = (struct xtal_completion){
+		core.ready[(110 + i) % XTAL_ARRAY_SIZE(core.ready)] = (struct xtal_completion){
 			.user = 1000 + i,
-			.status = i % 17,
+			.status = (uint16_t)(i % 17),
 			.len = i,
 			.queue_id = 5,
-			.peer_port = 6,
-			.link_id = 7,
+			.peer = { .port = 6, .link_id = 7 },
 		};
 	core.ready_count = count;
 }
@@ -358,6 +425,8 @@ int main(void)
 		TEST(without_tid_and_token_the_own_context_is_meant),
 		TEST(bad_arguments_are_refused_by_every_operation),
 		TEST(a_full_queue_is_said_aloud_once),
+		TEST(eight_bytes_may_go_the_short_way),
+		TEST(a_key_stands_for_one_target),
 		TEST(records_come_in_order_whatever_the_batch),
 		TEST(strict_leaves_alone_what_hardware_does),
 		TEST(waiting_returns_records_or_14_or_22),

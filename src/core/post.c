@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Posting and polling: the two calls that every operation pays for. An 8-byte write or addition
+ * that hits the translation used last, by the thread that owns the queue's lock, takes a way of
+ * its own: no atomic instruction, no call, no operation in memory.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/config.h"
+#include "core/queue_impl.h"
+#include "os/proc.h"
+
+/* User memory of any effective type. */
+typedef uint64_t __attribute__((may_alias)) word8;
+typedef uint64_t __attribute__((may_alias, aligned(1))) word8_anywhere;
+
+/* Under the lock. c is the place in the completion queue, filled but for the queue's own. */
+static inline void complete(struct xtal_queue *q, struct xtal_completion *c)
+{
+	c->queue_id = q->id;
+	xtal_cq_push(&q->cq);
+}
+
+void xtal_queue_complete(struct xtal_queue *q, struct xtal_completion *c)
+{
+	if (c->status)
+		xtal_bump(&q->failed, 1);
+	complete(q, c);
+}
+
+/* Accepts an operation that cannot be done at once. Under the lock. */
+static int enqueue(struct xtal_queue *q, const struct xtal_op *op)
+{
+	struct xtal_pending *p = q->spare;
+
+	if (p)
+		q->spare = p->next;
+	else
+		p = malloc(sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	memset(p, 0, sizeof(*p));
+	p->op = *op;
+	p->len = (uint32_t)op->len;
+	p->queue = q;
+	atomic_store_explicit(&p->progress, xtal_os_now(), memory_order_relaxed);
+	*q->last = p;
+	q->last = &p->next;
+	if (!q->start)
+		q->start = p;
+	xtal_bump(&q->accepted, 1);
+	atomic_store_explicit(&q->busy, true, memory_order_relaxed);
+	xtal_queue_progress(q);
+	return 0;
+}
+
+/* Room for one more? Under the lock. */
+static bool has_room(struct xtal_queue *q)
+{
+	uint64_t accepted = atomic_load_explicit(&q->accepted, memory_order_relaxed);
+
+	if (accepted == q->limit)
+		q->limit = xtal_cq_taken(&q->cq) + q->depth;
+	return accepted != q->limit;
+}
+
+static bool exec_now(struct xtal_queue *q, const struct xtal_op *op)
+{
+	struct xtal_completion *c = xtal_cq_place(&q->cq);
+
+	if (q->first || !xtal_exec_now(q, op, c))
+		return false;
+	xtal_bump(&q->accepted, 1);
+	xtal_queue_complete(q, c);
+	return true;
+}
+
+/* Under the lock, which it releases. */
+static int post_locked(struct xtal_queue *q, const struct xtal_op *op)
+{
+	int err = 0;
+
+	if (!has_room(q))
+		err = -EAGAIN;
+	else if (!exec_now(q, op))
+		err = enqueue(q, op);
+	xtal_bias_unlock_own(&q->lock);
+	return err;
+}
+
+int xtal_queue_post(struct xtal_queue *q, const struct xtal_op *op)
+{
+	if (xtal_unlikely(q->foreign))
+		return -ECHILD;
+	xtal_bias_lock_own(&q->lock);
+	if (op->len == 8) { /* the next one may use the short way */
+		struct xtal_xlat *t = xtal_xlat_find(&q->xlats, &op->remote, 8);
+
+		if (t)
+			t->key = op->key;
+	}
+	return post_locked(q, op);
+}
+
+/*
+ * The owner has entered: may it do an operation with 8 bytes by plain instructions? first8: how
+ * many addresses of the segment allow that.
+ */
+static inline bool hits(const struct xtal_queue *q, struct xtal_key key, uint64_t addr,
+			uint64_t first8, uint64_t local)
+{
+	const struct xtal_xlat *t = q->xlats.last;
+	const struct xtal_local *l = q->xlats.mine;
+
+	return xtal_likely(t->key.a == key.a && t->key.b == key.b && addr - t->lo < first8 &&
+			   addr % 8 == 0 && local - l->lo < l->any8 && !q->first &&
+			   atomic_load_explicit(&q->accepted, memory_order_relaxed) != q->limit);
+}
+
+/* Announce, fence, look: the first steps of exec.c. False: the announcement is withdrawn. */
+static inline bool begin(struct xtal_queue *q, const struct xtal_xlat *t,
+			 const struct xtal_local *l)
+{
+	atomic_store_explicit(&q->lane.local, l->announce, memory_order_relaxed);
+	atomic_store_explicit(&t->activity->word, t->announce, memory_order_relaxed);
+	xtal_lane_fence(false);
+	/* Acquire: the memory is touched after the look. Partner: unregister bumps, then fences. */
+	return xtal_likely(atomic_load_explicit(t->slot_word, memory_order_acquire) == t->word &&
+			   atomic_load_explicit(l->slot_word, memory_order_acquire) == l->word);
+}
+
+/* False: the owner has exchanged its pages meanwhile, while we were stopped. */
+static inline bool end(struct xtal_queue *q, const struct xtal_xlat *t)
+{
+	uint64_t word = atomic_load_explicit(t->slot_word, memory_order_acquire);
+
+	/* Release: the memory was touched before. Partner: the owner's look at the words. */
+	atomic_store_explicit(&t->activity->word, 0, memory_order_release);
+	atomic_store_explicit(&q->lane.local, 0, memory_order_release);
+	return xtal_likely(word == t->word);
+}
+
+/* One more operation with 8 bytes is over: its completion; leaves. */
+static inline void succeed(struct xtal_queue *q, const struct xtal_xlat *t, enum xtal_opcode opcode,
+			   uint64_t user)
+{
+	struct xtal_completion *c = xtal_cq_place(&q->cq);
+
+	c->user = user;
+	c->len = 8;
+	c->status = XTAL_OK;
+	c->opcode = (uint8_t)opcode;
+	c->peer = t->peer;
+	xtal_bump(&t->moved->ops, 1);
+	xtal_bump(&t->moved->bytes, 8);
+	xtal_bump(&q->accepted, 1);
+	complete(q, c);
+	xtal_bias_unlock(&q->lock);
+}
+
+static int not_now(struct xtal_queue *q)
+{
+	xtal_bias_unlock(&q->lock);
+	return -ENOENT;
+}
+
+int xtal_queue_put8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
+		    uint64_t user)
+{
+	const struct xtal_xlat *t;
+
+	if (xtal_unlikely(q->foreign || !xtal_bias_enter(&q->lock)))
+		return -ENOENT;
+	t = q->xlats.last;
+	if (!hits(q, key, addr, t->put8, local))
+		return not_now(q);
+	if (!begin(q, t, q->xlats.mine)) {
+		end(q, t);
+		return not_now(q);
+	}
+	/* Release: partner is the acquire load of whoever waits for these bytes. */
+	__atomic_store_n((word8 *)(uintptr_t)(addr + t->shift),
+			 *(const word8_anywhere *)(uintptr_t)local, __ATOMIC_RELEASE);
+	if (!end(q, t))
+		return not_now(q);
+	succeed(q, t, XTAL_OP_WRITE, user);
+	return 0;
+}
+
+/* The addition may have gone to pages that are nobody's any more, and must not be repeated. */
+static __attribute__((noinline)) int add8_failed(struct xtal_queue *q, uint64_t user)
+{
+	struct xtal_completion *c = xtal_cq_place(&q->cq);
+
+	*c = (struct xtal_completion){ .user = user,
+				       .opcode = XTAL_OP_FAA,
+				       .status = XTAL_REMOTE_ACCESS };
+	xtal_bump(&q->accepted, 1);
+	xtal_xlat_stale(&q->xlats, q->xlats.last);
+	xtal_queue_complete(q, c);
+	xtal_bias_unlock(&q->lock);
+	return 0;
+}
+
+int xtal_queue_add8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
+		    uint64_t user, uint64_t value)
+{
+	const struct xtal_xlat *t;
+
+	if (xtal_unlikely(q->foreign || !xtal_bias_enter(&q->lock)))
+		return -ENOENT;
+	t = q->xlats.last;
+	if (!hits(q, key, addr, t->add8, local))
+		return not_now(q);
+	if (!begin(q, t, q->xlats.mine)) {
+		end(q, t);
+		return not_now(q);
+	}
+	*(word8_anywhere *)(uintptr_t)local =
+		__atomic_fetch_add((word8 *)(uintptr_t)(addr + t->shift), value, __ATOMIC_SEQ_CST);
+	if (!end(q, t))
+		return add8_failed(q, user);
+	succeed(q, t, XTAL_OP_FAA, user);
+	return 0;
+}
+
+/* Nothing waits: works for the queue, if there is something to do. */
+static __attribute__((noinline)) int poll_other(struct xtal_queue *q, uint32_t count,
+						struct xtal_ready *out)
+{
+	uint32_t n;
+
+	do {
+		if (atomic_load_explicit(&q->busy, memory_order_relaxed))
+			xtal_queue_help(q);
+		n = xtal_cq_peek(&q->cq, count, out);
+		/* Edge-triggered users take 0 for "empty, and the fd will tell": it must hold. */
+	} while (!n && !xtal_cq_rearm(&q->cq));
+	return (int)n;
+}
+
+int xtal_queue_poll(struct xtal_queue *q, uint32_t count, struct xtal_ready *out)
+{
+	uint32_t n;
+
+	if (xtal_unlikely(q->foreign))
+		return -ECHILD;
+	n = xtal_cq_peek(&q->cq, count, out);
+	return xtal_likely(n) ? (int)n : poll_other(q, count, out);
+}
+
+void xtal_queue_polled(struct xtal_queue *q, uint32_t taken)
+{
+	xtal_cq_release(&q->cq, taken);
+}
