@@ -20,6 +20,7 @@ libssl-dev        | build | pkg-config --exists "libssl >= 3.0"    | TLS between
 libjansson-dev    | build | pkg-config --exists jansson          | JSON output of the xtal command
 g++               | test  | command -v g++                       | headers must compile as C++
 clang             | test  | command -v clang                     | second compiler
+libclang-rt-dev   | test  | have_libfuzzer                       | runtime of the fuzzers
 clang-format      | test  | command -v clang-format              | format check
 libcmocka-dev     | test  | pkg-config --exists cmocka           | unit test library
 mandoc            | test  | command -v mandoc                    | manual page check
@@ -44,6 +45,11 @@ libcmocka-dev:arm64   | test -e /usr/lib/aarch64-linux-gnu/libcmocka.so | unit t
 
 have_header() {
 	command -v gcc >/dev/null && echo "#include <$1>" | gcc -E - >/dev/null
+}
+
+have_libfuzzer() {
+	command -v clang >/dev/null && clang -fsanitize=fuzzer -x c -o /dev/null - \
+		<<<'int LLVMFuzzerTestOneInput(const char *d, unsigned long n) { return !d && !n; }'
 }
 
 trim() {

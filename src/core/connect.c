@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "core/carrier.h"
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"

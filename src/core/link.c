@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/carrier.h"
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"

@@ -15,7 +15,6 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "core/agent.h"
-#include "core/carrier.h"
 #include "core/grant.h"
 #include "core/lane.h"
 #include "core/op.h"
@@ -31,6 +30,8 @@ enum xtal_link_state {
 	XTAL_LINK_UP,
 	XTAL_LINK_DEAD, /* status tells; never comes back, a new link is made instead */
 };
+
+struct xtal_carrier;
 
 struct xtal_link {
 	_Atomic uint32_t refs;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/carrier.h"
 #include "core/context_impl.h"
 #include "core/link.h"
 #include "core/pipeline.h"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/bulk.h"
+#include "core/carrier.h"
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/link.h"

@@ -109,6 +109,8 @@ static void worker(void *arg)
 	struct pipeline *p = arg;
 	bool worked = false;
 
+	/* A post that needs us shall return first. */
+	xtal_os_thread_yields_to_waker();
 	for (;;) {
 		struct xtal_queue *q;
 		struct xtal_bulk *b;

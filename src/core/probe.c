@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "core/carrier.h"
 #include "core/link.h"
 #include "core/messages.h"
 #include "core/queue_impl.h"

@@ -49,7 +49,8 @@ static int protect(int uffd, void *addr, size_t len)
 	return 0;
 }
 
-/* Only what was ever written is copied; holes stay holes. */
+/* Only what was ever written is copied; holes stay holes. Raw calls from here to the new mapping:
+ * another thread may sit in a fault with whatever locks the C library, or a sanitizer, has. */
 static int copy_data(const uint8_t *from, size_t len, int old_fd, int new_fd)
 {
 	off_t at = 0;
@@ -65,7 +66,7 @@ static int copy_data(const uint8_t *from, size_t len, int old_fd, int new_fd)
 		if (end < 0)
 			return -errno;
 		for (at = begin; at < end;) {
-			ssize_t n = pwrite(new_fd, from + at, (size_t)(end - at), at);
+			long n = syscall(SYS_pwrite64, new_fd, from + at, (size_t)(end - at), at);
 
 			if (n < 0 && errno != EINTR)
 				return -errno;
@@ -86,8 +87,8 @@ int xtal_os_fence_replace(void *addr, size_t len, int old_fd, int new_fd)
 	if (!err)
 		err = copy_data(addr, len, old_fd, new_fd);
 	/* Replacing the mapping ends its registration, and wakes those who wait in a fault. */
-	if (!err && mmap(addr, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, new_fd, 0) ==
-			    MAP_FAILED)
+	if (!err && syscall(SYS_mmap, addr, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+			    new_fd, 0l) == -1)
 		err = -errno;
 	close(uffd); /* on failure: unregisters, which lifts the protection */
 	return err;

@@ -8,6 +8,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -98,6 +99,15 @@ int xtal_os_thread_start(const char *name, void (*run)(void *arg), void *arg)
 	if (ret)
 		free(s);
 	return -ret;
+}
+
+void xtal_os_thread_yields_to_waker(void)
+{
+	struct sched_param param = { 0 };
+
+	/* Not for a program that has chosen a scheduling class of its own. */
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		sched_setscheduler(0, SCHED_BATCH, &param);
 }
 
 static struct timespec to_timespec(uint64_t ns)

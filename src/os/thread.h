@@ -15,6 +15,10 @@
  * Errors: -EAGAIN, -ENOMEM. */
 int xtal_os_thread_start(const char *name, void (*run)(void *arg), void *arg);
 
+/* The calling thread no longer runs at once in place of whoever wakes it: for work that its waker
+ * does not wait for. Ignored where it is not allowed. */
+void xtal_os_thread_yields_to_waker(void);
+
 /* Sleeps while *word == expected. 0 when woken or changed, -ETIMEDOUT. May wake spuriously. */
 int xtal_os_futex_wait(atomic_uint *word, unsigned expected, uint64_t deadline);
 void xtal_os_futex_wake(atomic_uint *word, int count);

@@ -42,7 +42,7 @@
 #include "wire/message.h"
 
 #define XTAL_NEVER        UINT64_MAX
-#define XTAL_SESSION_NEWS 250000000u /* ns between signs of progress */
+#define XTAL_SESSION_NEWS 50000000u /* ns between signs of progress */
 
 enum xtal_session_state {
 	XTAL_SESSION_DOWN,     /* no connection */

@@ -97,7 +97,7 @@ void xtal_target_close(struct xtal_target *t, enum xtal_status status, const cha
 
 /* Takes bytes that arrived, up to the next event. Returns how many; call it again with the
  * rest until it says MORE. Not while an effect is executed, nor with bytes that
- * xtal_target_payload() wants. */
+ * xtal_target_payload() wants. now: read the clock for each call, leases are compared with it. */
 size_t xtal_target_take(struct xtal_target *t, const uint8_t *in, size_t len, uint64_t now,
 			struct xtal_target_event *out);
 

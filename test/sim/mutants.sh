@@ -4,11 +4,11 @@
 # test of the test. A bug that no seed finds, or that can no longer be planted because its
 # line is gone, is a failure. ctest: timeout=240 plain
 #
-#   mutants.sh [NAME]    only this one; XTAL_BUILD_DIR names a build folder of the gcc preset
+#   mutants.sh [NAME]    only this one; XTAL_TEST_BUILD_DIR names a build folder of the gcc preset
 set -u
-cd "${XTAL_SOURCE_DIR:-$(dirname "$0")/../..}" || exit 1
-build=${XTAL_BUILD_DIR:-build/dev}
-seeds=${XTAL_SIM_SEEDS:-4000}
+cd "${XTAL_TEST_SOURCE_DIR:-$(dirname "$0")/../..}" || exit 1
+build=${XTAL_TEST_BUILD_DIR:-build/dev}
+seeds=${XTAL_TEST_SIM_SEEDS:-4000}
 only=${1:-}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -49,7 +49,7 @@ PY
 		return
 	fi
 	began=$(date +%s%N)
-	text=$(XTAL_SIM_SEEDS=$seeds XTAL_SIM_FAILURES=1 XTAL_BUILD_DIR=$folder \
+	text=$(XTAL_TEST_SIM_SEEDS=$seeds XTAL_TEST_SIM_FAILURES=1 XTAL_TEST_BUILD_DIR=$folder \
 		timeout 100 "$folder/$name")
 	if [ $? -eq 1 ] && text=$(printf '%s\n' "$text" | grep -m1 '^seed ') && replays; then
 		echo "$name: found after $((($(date +%s%N) - began) / 1000000)) ms: $text"

@@ -3,9 +3,12 @@
  * Sessions in the simulated world, seed by seed, each one twice: the same seed must make the
  * same history. ctest: timeout=120 label=soak
  *
- * XTAL_SIM_SEED=n runs one seed and prints what happens in it; XTAL_SIM_FIRST=n begins there;
- * XTAL_SIM_SEEDS=n runs so many (2500; in the soak build 400000); XTAL_SIM_FAILURES=n ends after so
- * many that failed (10). Seeds that fail are printed and kept in sim-failures.txt of the build folder.
+ * XTAL_TEST_SIM_SEED=n      runs one seed and prints what happens in it
+ * XTAL_TEST_SIM_FIRST=n     begins there
+ * XTAL_TEST_SIM_SEEDS=n     runs so many (2500; 400000 in the soak build)
+ * XTAL_TEST_SIM_FAILURES=n  ends after so many that failed (10)
+ *
+ * Seeds that fail are printed, and kept in sim-failures.txt of the build folder.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,34 +27,34 @@ static uint64_t number(const char *name, uint64_t otherwise)
 
 static void record(const char *program, uint64_t seed, const char *why)
 {
-	const char *folder = getenv("XTAL_BUILD_DIR");
+	const char *folder = getenv("XTAL_TEST_BUILD_DIR");
 	char path[1024];
 	FILE *file;
 
-	printf("seed %llu: %s\n    XTAL_SIM_SEED=%llu %s\n", (unsigned long long)seed, why,
+	printf("seed %llu: %s\n    XTAL_TEST_SIM_SEED=%llu %s\n", (unsigned long long)seed, why,
 	       (unsigned long long)seed, program);
 	snprintf(path, sizeof(path), "%s/sim-failures.txt", folder ? folder : ".");
 	file = fopen(path, "a");
 	if (!file)
 		return;
-	fprintf(file, "XTAL_SIM_SEED=%llu %s # %s\n", (unsigned long long)seed, program, why);
+	fprintf(file, "XTAL_TEST_SIM_SEED=%llu %s # %s\n", (unsigned long long)seed, program, why);
 	fclose(file);
 }
 
 int main(int argc, char **argv)
 {
 	struct sim *w = calloc(1, sizeof(*w));
-	uint64_t seeds = number("XTAL_SIM_SEEDS", getenv("XTAL_SOAK") ? SOAK : MANY);
-	uint64_t scale = number("XTAL_TEST_SCALE", 100), first = number("XTAL_SIM_FIRST", 1);
+	uint64_t seeds = number("XTAL_TEST_SIM_SEEDS", getenv("XTAL_TEST_SOAK") ? SOAK : MANY);
+	uint64_t scale = number("XTAL_TEST_SCALE", 100), first = number("XTAL_TEST_SIM_FIRST", 1);
 	uint64_t ok = 0, errors = 0, resumes = 0, replays = 0;
-	uint64_t most = number("XTAL_SIM_FAILURES", 10);
+	uint64_t most = number("XTAL_TEST_SIM_FAILURES", 10);
 	unsigned failed = 0;
 
 	(void)argc;
 	if (!w)
 		return 1;
-	if (getenv("XTAL_SIM_SEED")) {
-		bool good = sim_run(w, number("XTAL_SIM_SEED", 1), true);
+	if (getenv("XTAL_TEST_SIM_SEED")) {
+		bool good = sim_run(w, number("XTAL_TEST_SIM_SEED", 1), true);
 
 		printf("%s\n", good ? "all is well" : w->why);
 		free(w);

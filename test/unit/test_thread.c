@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -31,6 +32,7 @@ struct started {
 	char name[32];
 	size_t stack;
 	int detach;
+	int policy;
 };
 
 static void look_around(void *arg)
@@ -83,6 +85,28 @@ static void refuse_threads(void *arg)
 		return;
 	child_deny(SYS_clone3, EAGAIN, -1, 0);
 	EXPECT(xtal_os_thread_start("none", look_around, &s) == -EAGAIN);
+}
+
+static void yield(void *arg)
+{
+	struct started *s = arg;
+
+	xtal_os_thread_yields_to_waker();
+	s->policy = sched_getscheduler(0);
+	atomic_store_explicit(&s->done, 1, memory_order_release);
+	xtal_os_futex_wake(&s->done, 1);
+}
+
+/* Only the calling thread, and only one that has no class of its own choice. */
+static void yields_to_waker(void **state)
+{
+	static struct started s;
+
+	(void)state;
+	assert_int_equal(xtal_os_thread_start("batch", yield, &s), 0);
+	wait_done(&s.done);
+	assert_int_equal(s.policy, SCHED_BATCH);
+	assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
 }
 
 static void start_refused(void **state)
@@ -331,12 +355,12 @@ static void no_fds_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(start),       cmocka_unit_test(start_refused),
-		cmocka_unit_test(futex),       cmocka_unit_test(futex_woken),
-		cmocka_unit_test(futex_storm), cmocka_unit_test(events),
-		cmocka_unit_test(epoll),       cmocka_unit_test(epoll_many),
-		cmocka_unit_test(wait_storm),  cmocka_unit_test(wait_readable),
-		cmocka_unit_test(no_fds_left),
+		cmocka_unit_test(start),           cmocka_unit_test(start_refused),
+		cmocka_unit_test(yields_to_waker), cmocka_unit_test(futex),
+		cmocka_unit_test(futex_woken),     cmocka_unit_test(futex_storm),
+		cmocka_unit_test(events),          cmocka_unit_test(epoll),
+		cmocka_unit_test(epoll_many),      cmocka_unit_test(wait_storm),
+		cmocka_unit_test(wait_readable),   cmocka_unit_test(no_fds_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

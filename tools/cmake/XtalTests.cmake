@@ -5,6 +5,7 @@
 #   unit sim fuzz       test/<folder>/*.c, against the objects of libxtal (all symbols visible)
 #   contract system     test/<folder>/*.c, against libcdma and libxtal as programs see them
 #   sim system          also test/<folder>/*.sh
+#   fuzz                each file also as fuzz.hunt.<file>, by test/fuzz/hunt.sh, under ASan
 #   model               test/model/*.pml by test/model/run.sh, plain build only
 #   check               tools/checks, plain build only
 #
@@ -140,6 +141,21 @@ function(xtal_test_scripts folder timeout)
 	endforeach()
 endfunction()
 
+# libFuzzer looks for bad input in one build only, that under ASan; elsewhere the fuzzers run over
+# their corpus.
+function(xtal_test_hunts)
+	if(NOT XTAL_SANITIZE MATCHES "address" OR CMAKE_CROSSCOMPILING)
+		return()
+	endif()
+	set(script ${CMAKE_SOURCE_DIR}/test/fuzz/hunt.sh)
+	xtal_glob(sources test/fuzz/*.c)
+	foreach(source ${sources})
+		get_filename_component(file ${source} NAME_WE)
+		add_test(NAME fuzz.hunt.${file} COMMAND bash ${script} ${file})
+		xtal_test_properties(fuzz.hunt.${file} fuzz 120 ${script})
+	endforeach()
+endfunction()
+
 function(xtal_test_checks)
 	set(checks ${CMAKE_SOURCE_DIR}/tools/checks)
 	foreach(check arrows headers sizes hygiene format symbols man install tools)
@@ -181,6 +197,7 @@ function(xtal_tests)
 		xtal_test_programs(${folder} 60 ${lib} xtal_testing)
 	endforeach()
 	xtal_test_scripts(sim 60)
+	xtal_test_hunts()
 	if(TARGET cdma)
 		foreach(folder ${XTAL_FOLDERS_OUTSIDE})
 			set(timeout 60)
