@@ -31,7 +31,7 @@ static const char help[] =
 	"  -q, --qp=N             queues (bw only, default 1)\n"
 	"  -t, --tx-depth=N       operations in flight per queue (bw only, default 128)\n"
 	"  -b, --bidirectional    both processes send (bw only); the sum is given\n"
-	"      --path=PATH        self, map, cma, ring or auto (default): allow only this one\n"
+	"      --path=PATH        self, map, cma, ring, tcp or auto (default): only this one\n"
 	"      --memory=KIND      xtal, malloc or both\n"
 	"      --verify           compare all data after the timed part (default)\n"
 	"      --no-verify        do not\n"
@@ -90,7 +90,7 @@ static bool parse_test(const char *word, struct perf_options *opt)
 
 static bool parse_path(const char *word, struct perf_options *opt)
 {
-	static const char *const known[] = { "self", "map", "cma", "ring" };
+	static const char *const known[] = { "self", "map", "cma", "ring", "tcp" };
 
 	if (strcmp(word, "auto") == 0)
 		return true;
@@ -159,7 +159,7 @@ static int take_value(int c, const char *value, struct perf_options *opt)
 	case OPT_PATH:
 		if (!parse_path(value, opt))
 			return cli_usage("perf",
-					 "--path wants self, map, cma, ring or auto, not '%s'",
+					 "--path wants self, map, cma, ring, tcp or auto, not '%s'",
 					 value);
 		return CLI_OK;
 	default:

@@ -20,6 +20,7 @@ struct xtal_remote;
  * are kicked. None of the functions blocks. */
 struct xtal_carrier {
 	uint32_t path; /* enum xtal_path_kind of what travels as messages */
+	bool lasts;    /* overdue operations end one by one, the link goes on */
 
 	/* On the agent, while the link is connecting; again whenever it is posted. Ends the link
 	 * when it is in vain. */

@@ -20,7 +20,8 @@
 
 #define LOOK         (4u * 1024) /* bytes received at once while headers are expected */
 #define DIRECT_LEAST 2048u       /* payload that is received straight into user memory */
-#define ROUNDS       64u         /* receives in one go */
+#define FULL_NS      20000u /* a full socket is left alone so long: it takes more at once then */
+#define ROUNDS       64u    /* receives in one go */
 
 /*
  * Ends an operation without an answer. The header of a frame whose payload waits may be out: the
@@ -127,6 +128,8 @@ static void tcp_send(struct xtal_link *link, uint64_t now, const struct xtal_que
 			xtal_link_post(link);
 		return;
 	}
+	if (now < t->full_until)
+		return;
 	do {
 		push(t, now);
 		if (xtal_tcp_idle(&t->stream))
@@ -135,7 +138,9 @@ static void tcp_send(struct xtal_link *link, uint64_t now, const struct xtal_que
 	} while (!err);
 	if (err == -EFAULT)
 		give_up(t, xtal_tcp_oldest(&t->stream)->tag[0], XTAL_LOCAL_ACCESS, now, mine);
-	else if (err != -EAGAIN)
+	else if (err == -EAGAIN)
+		t->full_until = now + FULL_NS;
+	else
 		xtal_tcp_link_hang_up(t, xtal_tcp_reason(&t->stream, err), now);
 }
 
@@ -334,6 +339,7 @@ static int tcp_grant(struct xtal_link *link, const struct xtal_remote *remote, u
 
 const struct xtal_carrier xtal_carrier_tcp = {
 	.path = XTAL_PATH_TCP,
+	.lasts = true,
 	.connect = xtal_tcp_link_drive,
 	.ask = xtal_tcp_link_drive,
 	.stop = xtal_tcp_link_stop,

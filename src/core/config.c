@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "os/env.h"
 #include "os/proc.h"
+#include "os/tcp.h"
 #include "xtal.h"
 
 #define VALUE_SIZE 512
@@ -47,6 +48,7 @@ enum index {
 	FRAGMENT_BYTES,
 	SPIN_US,
 	RING_BYTES,
+	SOCKET_BYTES,
 	IDLE_MS,
 	REVOKE_MS,
 	ALLOW_CMA,
@@ -114,6 +116,13 @@ static struct setting settings[COUNT] = {
 			 .min = RING_MIN,
 			 .max = 16777216,
 			 .description = "capacity of each message ring, a power of two, 4k..16m" },
+	[SOCKET_BYTES] = { .name = "XTAL_SOCKET_BYTES",
+			   .kind = KIND_SIZE,
+			   .fallback = 1048576,
+			   .min = 0,
+			   .max = 268435456,
+			   .description =
+				   "buffers of each TCP socket, 0..256m; 0: the kernel sizes them" },
 	[IDLE_MS] = { .name = "XTAL_IDLE_MS",
 		      .kind = KIND_SIZE,
 		      .fallback = 300000,
@@ -352,6 +361,7 @@ static void load(void)
 	c->fragment_bytes = settings[FRAGMENT_BYTES].number;
 	c->spin_us = (uint32_t)settings[SPIN_US].number;
 	c->paths_by_hand = strcmp(settings[PATHS].origin, "default") != 0;
+	xtal_os_tcp_buffers((unsigned)settings[SOCKET_BYTES].number);
 	c->idle_ms = (uint32_t)settings[IDLE_MS].number;
 	c->revoke_ms = (uint32_t)settings[REVOKE_MS].number;
 	c->allow_cma = settings[ALLOW_CMA].number;

@@ -268,6 +268,11 @@ uint64_t xtal_messages_moved(struct xtal_link *link)
 	return at;
 }
 
+bool xtal_messages_lasts(const struct xtal_link *link)
+{
+	return link->carrier->lasts;
+}
+
 bool xtal_messages_overdue(struct xtal_link *link, uint64_t now)
 {
 	bool end = false;

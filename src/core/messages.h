@@ -37,6 +37,9 @@ void xtal_messages_fail(struct xtal_link *link, uint32_t status);
 /* ns: when the owner last answered or took something; 0: never. */
 uint64_t xtal_messages_moved(struct xtal_link *link);
 
+/* True when overdue operations end one by one, and the link goes on. */
+bool xtal_messages_lasts(const struct xtal_link *link);
+
 /* On the agent: true when the link must end, because an operation is overdue. */
 bool xtal_messages_overdue(struct xtal_link *link, uint64_t now);
 

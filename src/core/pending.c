@@ -88,6 +88,15 @@ static bool my_turn(const struct xtal_queue *q, const struct xtal_link *message_
 	return !q->inflight || (message_link && q->flight_link == message_link);
 }
 
+/* What has not begun and goes to the same peer ends with status when its turn comes: not one after
+ * another, each after a time limit of its own. */
+static void lose_waiting(struct xtal_queue *q, const struct xtal_link *link, uint32_t status)
+{
+	for (struct xtal_pending *p = q->start; p; p = p->next)
+		if (p->op.remote.tid == link->tid && xtal_eid_equal(p->op.remote.eid, link->eid))
+			p->lost = status;
+}
+
 static bool waits_in_vain(const struct xtal_queue *q)
 {
 	return q->wait_link && atomic_load(&q->wait_link->state) == XTAL_LINK_DEAD;
@@ -107,15 +116,19 @@ static uint32_t stop_waiting(struct xtal_queue *q, const struct xtal_remote *r, 
 	if (waits_in_vain(q)) {
 		status = link->status;
 		explain(q, r, len, status, link->text);
-		/* What was posted behind it ends too: not one after another, each after a time
-		 * limit of its own. */
-		for (struct xtal_pending *p = q->start; p; p = p->next)
-			if (p->op.remote.tid == link->tid &&
-			    xtal_eid_equal(p->op.remote.eid, link->eid))
-				p->lost = status;
+		lose_waiting(q, link, status);
 	}
 	xtal_link_unwait(link, q);
 	return status;
+}
+
+void xtal_pending_give_up(struct xtal_queue *q, uint32_t status)
+{
+	const struct xtal_link *link = q->wait_link;
+
+	lose_waiting(q, link, status);
+	xtal_link_unwait(q->wait_link, q);
+	xtal_queue_progress(q);
 }
 
 /* Ends p by executing op here. False: not now. */

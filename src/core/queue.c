@@ -316,9 +316,15 @@ static struct xtal_link *overdue(struct xtal_queue *q, uint64_t now)
 		if (!xtal_messages_overdue(link, now))
 			return NULL;
 	} else if (q->wait_link && long_ago(atomic_load(&p->progress), q->timeout_ns, now)) {
+		bool room =
+			atomic_load_explicit(&q->wait_for, memory_order_relaxed) == XTAL_WAIT_ROOM;
+
 		/* Others' operations fill the window: as long as those move, the owner lives. */
-		if (atomic_load_explicit(&q->wait_for, memory_order_relaxed) != XTAL_WAIT_ROOM ||
-		    long_ago(xtal_messages_moved(q->wait_link), q->timeout_ns, now))
+		if (room && !long_ago(xtal_messages_moved(q->wait_link), q->timeout_ns, now))
+			return NULL;
+		if (room && xtal_messages_lasts(q->wait_link))
+			xtal_pending_give_up(q, XTAL_UNREACHABLE);
+		else
 			link = q->wait_link;
 	}
 	if (link)

@@ -126,6 +126,8 @@ void xtal_queue_help(struct xtal_queue *q);
 void xtal_queue_progress(struct xtal_queue *q);
 /* Begins p. True: it is under way or done; false: it waits, state NEW. Under the lock. */
 bool xtal_pending_start(struct xtal_queue *q, struct xtal_pending *p);
+/* The queue waits for a link in vain: what has not begun and would go there ends with status. */
+void xtal_pending_give_up(struct xtal_queue *q, uint32_t status);
 /* p, which is alone under way and is moved in fragments, goes back to NEW: it is begun once more.
  * Returns its bulk, with p's reference. Under the lock. */
 struct xtal_bulk *xtal_pending_again(struct xtal_queue *q, struct xtal_pending *p);

@@ -169,6 +169,7 @@ static void close_connection(struct xtal_tcp_link *t)
 	xtal_tcp_reset(&t->stream);
 	t->hung = t->connecting = false;
 	t->watched = 0;
+	t->full_until = 0;
 }
 
 /* An attempt has failed. *text: why the link ends; or it is tried again later. */

@@ -251,8 +251,11 @@ static bool land(struct xtal_tcp_session *s, const uint8_t *in, uint64_t n, uint
 /* Keeps bytes that the machine does not take before answers have gone. */
 static enum outcome keep(struct xtal_tcp_conn *c, const uint8_t *in, size_t len)
 {
-	if (!len)
+	if (!len) { /* all was taken, only the answer to it has to wait */
+		free(c->rest);
+		c->rest = NULL;
 		return BLOCKED;
+	}
 	if (c->rest) {
 		c->rest_at = c->rest_len - len; /* in points there */
 		return BLOCKED;
@@ -431,10 +434,16 @@ static void make_hot(struct xtal_tcp_conn *c)
 /* Sends what waits, and says what is to be watched for. False: the connection is gone. */
 static bool settle(struct xtal_tcp_conn *c)
 {
-	enum outcome o = flush(c);
+	enum outcome pushed, o;
 
-	if (o == GONE)
-		return false;
+	do {
+		pushed = c->session ? push(c, xtal_os_now()) : GOES_ON;
+		if (pushed == GONE)
+			return false;
+		o = flush(c);
+		if (o == GONE)
+			return false;
+	} while (pushed == BLOCKED && o == GOES_ON);
 	watch(c, (c->rest ? 0 : XTAL_OS_READABLE) | (o == BLOCKED ? XTAL_OS_WRITABLE : 0));
 	return true;
 }

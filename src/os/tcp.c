@@ -59,13 +59,28 @@ static void from_kernel(const union address *a, struct xtal_os_tcp_address *out)
 	out->port = ntohs(a->v6.sin6_port);
 }
 
+static _Atomic int buffer_bytes;
+
+void xtal_os_tcp_buffers(unsigned bytes)
+{
+	buffer_bytes = (int)bytes;
+}
+
 static int new_socket(int family)
 {
+	int bytes = buffer_bytes;
 	int on = 1, fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	/* Before listen and connect, where the window's scale is agreed upon; accepted sockets
+	 * inherit it. */
+	if (bytes && (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) ||
+		      setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))) {
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	}
 	if (family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
 	return fd;

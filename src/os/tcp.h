@@ -19,6 +19,10 @@ struct xtal_os_tcp_address {
 	uint16_t port;
 };
 
+/* Sockets made from now on get buffers of this size each way (as far as the system lets us); 0: the
+ * kernel sizes them as it goes. */
+void xtal_os_tcp_buffers(unsigned bytes);
+
 /* Listens on the address; port 0: on one that the kernel chooses. Errors: -EADDRINUSE,
  * -EADDRNOTAVAIL (not an address of this host), -EACCES (the port is privileged), -errno. */
 int xtal_os_tcp_listen(const struct xtal_os_tcp_address *at, int *fd);

@@ -15,9 +15,11 @@
 
 const char *peer_path_name(enum peer_path path)
 {
-	static const char *const names[] = {
-		[PEER_MAP] = "map", [PEER_USER] = "map", [PEER_CMA] = "cma", [PEER_RING] = "ring"
-	};
+	static const char *const names[] = { [PEER_MAP] = "map",
+					     [PEER_USER] = "map",
+					     [PEER_CMA] = "cma",
+					     [PEER_RING] = "ring",
+					     [PEER_TCP] = "tcp" };
 
 	return names[path];
 }
@@ -26,6 +28,12 @@ void peer_only(enum peer_path path)
 {
 	/* Atomics over cma need messages. */
 	setenv("XTAL_PATHS", path == PEER_CMA ? "cma,ring" : peer_path_name(path), 1);
+}
+
+void peer_owner_for(enum peer_path path)
+{
+	if (path == PEER_TCP)
+		peer_only(path);
 }
 
 void peer_open(struct peer *p)
@@ -207,6 +215,7 @@ int peer_owner_run(void *arg)
 	struct peer p;
 	void *memory;
 
+	peer_owner_for(o->path);
 	peer_open(&p);
 	memory = peer_memory(o->path, o->len);
 	if (o->seed)

@@ -20,6 +20,7 @@ enum peer_path {
 	PEER_USER, /* the owner's own memfd, mapped shared */
 	PEER_CMA,  /* private memory, process_vm_* */
 	PEER_RING, /* private memory, messages */
+	PEER_TCP,  /* the same over a socket */
 	PEER_PATHS,
 };
 
@@ -42,6 +43,10 @@ struct peer {
 
 /* Only this path may be used by this process (called before the first use of the library). */
 void peer_only(enum peer_path path);
+
+/* An owner of memory for this path may be reached over all paths; but on loopback only those listen
+ * for TCP who say so. Before the first use of the library. */
+void peer_owner_for(enum peer_path path);
 
 /* Opens device 0 and a context. */
 void peer_open(struct peer *p);

@@ -3,6 +3,9 @@
 #define _GNU_SOURCE
 #include "lib/proc.h"
 
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -367,6 +370,19 @@ static int write_file(const char *path, const char *format, unsigned value)
 	return err;
 }
 
+/* A new network has its loopback interface, but not up. */
+static int loopback_up(void)
+{
+	struct ifreq r = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+	int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), err = 0;
+
+	if (sock < 0 || ioctl(sock, SIOCSIFFLAGS, &r))
+		err = -errno;
+	if (sock >= 0)
+		close(sock);
+	return err;
+}
+
 int proc_private(void)
 {
 	unsigned uid = getuid(), gid = getgid();
@@ -384,7 +400,7 @@ int proc_private(void)
 		     mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64m") ||
 		     mount("tmpfs", "/tmp", "tmpfs", 0, "size=64m")))
 		err = -errno;
-	return err;
+	return err ? err : loopback_up();
 }
 
 static void add_names(const char *folder, char *buf, size_t size)

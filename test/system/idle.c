@@ -59,6 +59,7 @@ static int sleeping_owner(void *arg)
 	struct scene *s = arg;
 	struct peer p;
 
+	peer_owner_for(s->owner.path);
 	peer_open(&p);
 	peer_register(&p, peer_memory(s->owner.path, SEGMENT), SEGMENT, &s->owner.export);
 	atomic_store(&s->owner.ready, 1);

@@ -198,6 +198,7 @@ static int victim_owner(void *arg)
 	struct world *w = arg;
 	struct peer p;
 
+	peer_owner_for(w->path);
 	peer_open(&p);
 	peer_register(&p, peer_memory(w->path, SEGMENT), SEGMENT, &w->victim);
 	atomic_fetch_add(&w->victim_round, 1);
@@ -210,6 +211,7 @@ static int bystander(void *arg)
 	struct world *w = arg;
 	struct peer p;
 
+	peer_owner_for(w->path);
 	peer_open(&p);
 	peer_register(&p, peer_memory(w->path, SEGMENT), SEGMENT, &w->bystander);
 	atomic_store(&w->bystander_ready, 1);
@@ -289,6 +291,7 @@ static int hardy_owner(void *arg)
 	struct peer p;
 	int fds = -1;
 
+	peer_owner_for(w->path);
 	peer_open(&p);
 	memory = peer_memory(w->path, len);
 	memset(memory, 0xc3, len);
@@ -402,6 +405,12 @@ static void an_owner_dies_over_ring(void **state)
 	owners_die(PEER_RING);
 }
 
+static void an_owner_dies_over_tcp(void **state)
+{
+	(void)state;
+	owners_die(PEER_TCP);
+}
+
 static void an_initiator_dies_over_map(void **state)
 {
 	(void)state;
@@ -418,6 +427,12 @@ static void an_initiator_dies_over_ring(void **state)
 {
 	(void)state;
 	initiators_die(PEER_RING);
+}
+
+static void an_initiator_dies_over_tcp(void **state)
+{
+	(void)state;
+	initiators_die(PEER_TCP);
 }
 
 static char before[65536];
@@ -454,11 +469,14 @@ int main(void)
 		cmocka_unit_test_teardown(an_owner_dies_over_its_own_memfd, proc_end_all),
 		cmocka_unit_test_teardown(an_owner_dies_over_cma, proc_end_all),
 		cmocka_unit_test_teardown(an_owner_dies_over_ring, proc_end_all),
+		cmocka_unit_test_teardown(an_owner_dies_over_tcp, proc_end_all),
 		cmocka_unit_test_teardown(an_initiator_dies_over_map, proc_end_all),
 		cmocka_unit_test_teardown(an_initiator_dies_over_cma, proc_end_all),
 		cmocka_unit_test_teardown(an_initiator_dies_over_ring, proc_end_all),
+		cmocka_unit_test_teardown(an_initiator_dies_over_tcp, proc_end_all),
 		cmocka_unit_test(nothing_is_left_behind),
 	};
 
+	cmocka_set_test_filter(getenv("XTAL_TEST_FILTER")); /* a pattern, for working on one */
 	return cmocka_run_group_tests(tests, setup, NULL);
 }

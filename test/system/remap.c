@@ -124,6 +124,7 @@ static int owner(void *arg)
 	int fd;
 
 	setenv("XTAL_LOG", "/dev/null", 1);
+	peer_owner_for(s->path);
 	peer_open(&p);
 	memory = make(s->path, &fd);
 	seg = peer_register(&p, memory, SEGMENT, &s->export);
@@ -285,6 +286,12 @@ static void at_the_owner_over_ring(void **state)
 	tricks(PEER_RING, true);
 }
 
+static void at_the_owner_over_tcp(void **state)
+{
+	(void)state;
+	tricks(PEER_TCP, true);
+}
+
 static void at_the_initiator_over_cma(void **state)
 {
 	(void)state;
@@ -297,6 +304,12 @@ static void at_the_initiator_over_ring(void **state)
 	tricks(PEER_RING, false);
 }
 
+static void at_the_initiator_over_tcp(void **state)
+{
+	(void)state;
+	tricks(PEER_TCP, false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,8 +317,10 @@ int main(void)
 		cmocka_unit_test_teardown(at_the_owner_over_its_own_memfd, proc_end_all),
 		cmocka_unit_test_teardown(at_the_owner_over_cma, proc_end_all),
 		cmocka_unit_test_teardown(at_the_owner_over_ring, proc_end_all),
+		cmocka_unit_test_teardown(at_the_owner_over_tcp, proc_end_all),
 		cmocka_unit_test_teardown(at_the_initiator_over_cma, proc_end_all),
 		cmocka_unit_test_teardown(at_the_initiator_over_ring, proc_end_all),
+		cmocka_unit_test_teardown(at_the_initiator_over_tcp, proc_end_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,7 @@ static int short_lived(void *arg)
 	struct scene *s = arg;
 	struct peer p;
 
+	peer_owner_for(s->path);
 	peer_open(&p);
 	peer_register(&p, peer_memory(s->path, SEGMENT), SEGMENT, &s->export);
 	atomic_fetch_add(&s->life, 1);
@@ -125,6 +126,12 @@ static void an_owner_restarts_over_ring(void **state)
 {
 	(void)state;
 	restarts(PEER_RING);
+}
+
+static void an_owner_restarts_over_tcp(void **state)
+{
+	(void)state;
+	restarts(PEER_TCP);
 }
 
 /* The port is taken by somebody who is another incarnation: status 8, by words. */
@@ -262,6 +269,7 @@ int main(void)
 		cmocka_unit_test_teardown(an_owner_restarts_over_map, proc_end_all),
 		cmocka_unit_test_teardown(an_owner_restarts_over_cma, proc_end_all),
 		cmocka_unit_test_teardown(an_owner_restarts_over_ring, proc_end_all),
+		cmocka_unit_test_teardown(an_owner_restarts_over_tcp, proc_end_all),
 		cmocka_unit_test_teardown(another_incarnation_holds_the_port, proc_end_all),
 		cmocka_unit_test_teardown(many_connections_leave_no_descriptors, proc_end_all),
 		cmocka_unit_test_teardown(a_queue_outlives_its_failures, proc_end_all),

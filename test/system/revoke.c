@@ -141,6 +141,7 @@ static int owner(void *arg)
 
 	setenv("XTAL_REVOKE_MS", "3", 1);
 	setenv("XTAL_LOG", w->log, 1);
+	peer_owner_for(w->path);
 	peer_open(&p);
 	memory = peer_memory(w->path, SEGMENT);
 	memset(filled, FILL, SEGMENT);
@@ -267,6 +268,12 @@ static void private_memory_over_ring(void **state)
 	race(PEER_RING);
 }
 
+static void private_memory_over_tcp(void **state)
+{
+	(void)state;
+	race(PEER_TCP);
+}
+
 /* Unregister of the user's own mapping blocks while a peer is stopped in a copy; then it dies. */
 static void the_users_own_memfd_until_the_peer_dies(void **state)
 {
@@ -308,6 +315,7 @@ int main(void)
 		cmocka_unit_test_teardown(the_users_own_memfd_until_the_peer_dies, proc_end_all),
 		cmocka_unit_test_teardown(private_memory_over_cma, proc_end_all),
 		cmocka_unit_test_teardown(private_memory_over_ring, proc_end_all),
+		cmocka_unit_test_teardown(private_memory_over_tcp, proc_end_all),
 	};
 
 	if (proc_emulated())
