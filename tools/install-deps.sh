@@ -29,6 +29,7 @@ procps            | test  | command -v ps                        | system tests 
 ucx-utils         | bench | command -v ucx_perftest             | the comparison with UCX
 libucx-dev        | bench | have_header ucp/api/ucp.h            | the UCX libraries it runs on
 gnuplot-nox       | bench | command -v gnuplot                   | the plots
+tshark            | test  | command -v tshark                | the Wireshark dissector is tried on captures
 util-linux        | test  | command -v unshare                   | system tests use namespaces
 '
 arm64='

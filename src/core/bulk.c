@@ -201,7 +201,7 @@ static void execute(struct xtal_bulk *b, struct executor *e, uint64_t offset, ui
 		    bool tail)
 {
 	uint32_t status = XTAL_OK;
-	bool fresh = false, local_fresh = false;
+	bool fresh = false, local_fresh = false, moved;
 	int err = -ESTALE;
 
 	/* The owner may be dead, and its pid soon somebody else's. */
@@ -220,10 +220,13 @@ static void execute(struct xtal_bulk *b, struct executor *e, uint64_t offset, ui
 		local_fresh =
 			atomic_load_explicit(b->local_word, memory_order_acquire) == b->local_was;
 		err = fresh && local_fresh ? move(b, e, offset, len, tail) : 0;
+		moved = fresh && local_fresh && !err;
 		if (fresh)
 			fresh = atomic_load_explicit(b->slot_word, memory_order_acquire) == b->word;
 		atomic_store_explicit(&e->activity->word, 0, memory_order_release);
 		atomic_store_explicit(&e->lane.local, 0, memory_order_release);
+		if (moved && !fresh && !xtal_activity_was_cut(e->activity))
+			fresh = true;
 		if (!fresh || !local_fresh)
 			break;
 	}

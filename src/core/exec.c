@@ -133,9 +133,12 @@ static bool run(struct xtal_queue *q, const struct xtal_op *op, struct xtal_comp
 		return false;
 	}
 	err = touch(op, t, &status);
-	/* Changed under us: only when the owner exchanged its pages while we were stopped. */
+	/* Changed under us: the owner waited for us, or has exchanged its pages while we were
+	 * stopped. */
 	fresh = still(t->slot_word, t->word);
 	withdraw(q, t);
+	if (xtal_unlikely(!fresh) && !err && !xtal_activity_was_cut(t->activity))
+		fresh = true;
 	if (xtal_unlikely(err == -EOPNOTSUPP))
 		return false;
 	if (xtal_unlikely(!fresh)) {

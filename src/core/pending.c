@@ -231,7 +231,9 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 		return true;
 	}
 	p->state = XTAL_PENDING_BULK;
-	xtal_queue_moved(q, t->path, p->op.len);
+	if (!p->counted) /* not begun before, see xtal_pending_again() */
+		xtal_queue_moved(q, t->path, p->op.len);
+	p->counted = true;
 	return true;
 }
 
@@ -277,7 +279,7 @@ static struct xtal_op notify_op(const struct xtal_pending *p)
 static bool store_word(struct xtal_queue *q, struct xtal_pending *p, struct xtal_xlat *t)
 {
 	const struct xtal_path_ops *path = xtal_path_table[t->reach.kind];
-	bool fresh;
+	bool fresh, stored;
 	int err = 0;
 
 	path->prepare(t->activity->iov, p->op.notify.addr, 8, false);
@@ -288,9 +290,12 @@ static bool store_word(struct xtal_queue *q, struct xtal_pending *p, struct xtal
 	if (fresh)
 		err = path->put(&t->reach, t->activity->iov, p->op.notify.addr, &p->op.notify_data,
 				8);
+	stored = fresh && !err;
 	if (fresh)
 		fresh = atomic_load_explicit(t->slot_word, memory_order_acquire) == t->word;
 	atomic_store_explicit(&t->activity->word, 0, memory_order_release);
+	if (stored && !fresh && !xtal_activity_was_cut(t->activity))
+		fresh = true;
 	if (!fresh || err == -ESTALE) {
 		xtal_xlat_stale(&q->xlats, t);
 		return false;

@@ -139,7 +139,7 @@ static inline bool end(struct xtal_queue *q, const struct xtal_xlat *t)
 	/* Release: the memory was touched before. Partner: the owner's look at the words. */
 	atomic_store_explicit(&t->activity->word, 0, memory_order_release);
 	atomic_store_explicit(&q->lane.local, 0, memory_order_release);
-	return xtal_likely(word == t->word);
+	return xtal_likely(word == t->word) || !xtal_activity_was_cut(t->activity);
 }
 
 /* One more operation with 8 bytes is over: its completion; leaves. */

@@ -40,6 +40,7 @@ struct xtal_pending {
 	_Atomic uint32_t status;
 	_Atomic bool done; /* release: everything of it is in place */
 	bool notify_sent;  /* the notify word travels with the message */
+	bool counted;      /* in what moved over its path */
 	struct xtal_peer peer;
 	uint32_t len;  /* for the completion */
 	uint32_t lost; /* status of the link that ended before this one's turn came, or 0 */

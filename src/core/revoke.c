@@ -61,6 +61,18 @@ static void shorten(struct xtal_activity *a)
 	atomic_store_explicit(&a->iov[1].len, 0, memory_order_seq_cst);
 }
 
+/* They are not waited for any more, and shall not believe in what they do. Partner:
+ * xtal_activity_was_cut(). */
+static void cut_off(struct xtal_session *s, uint64_t want)
+{
+	for (uint32_t i = 0; i < XTAL_BOARD_WORDS; i++) {
+		struct xtal_activity *a = &s->board->activity[i];
+
+		if (atomic_load_explicit(&a->word, memory_order_acquire) == want)
+			atomic_store_explicit(&a->cut, 1, memory_order_seq_cst);
+	}
+}
+
 static void look_at(struct xtal_session *s, uint64_t want, bool patient, struct look *l)
 {
 	uint32_t used = atomic_load_explicit(&s->board->used, memory_order_seq_cst);
@@ -79,6 +91,7 @@ static void look_at(struct xtal_session *s, uint64_t want, bool patient, struct 
 	if (!named)
 		return;
 	if (!patient && s->cred.pid && xtal_os_process_state(s->cred.pid) == XTAL_OS_STOPPED) {
+		cut_off(s, want);
 		l->stuck++;
 		l->pid = s->cred.pid;
 	} else if (!patient && s->death.fd >= 0 && xtal_os_pidfd_dead(s->death.fd)) {
@@ -179,6 +192,7 @@ static int exchange(struct xtal_object *o, const struct xtal_segment *skip)
 	xtal_engine_each_held(move_one, &m);
 	xtal_revoke_fence();
 	xtal_engine_each_held(settle_one, &m);
+	xtal_revoke_fence(); /* between cutting off and exchanging */
 	err = m.late ? -EBUSY : xtal_object_replace(o);
 	m.moving = false;
 	atomic_store(&exchanged, NULL);

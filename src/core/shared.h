@@ -29,8 +29,22 @@ struct xtal_slot_table {
 /* One executor's announcement: "I am using this slot". */
 struct xtal_activity {
 	_Alignas(XTAL_CACHE_LINE) _Atomic uint64_t word; /* slot + 1; 0: idle */
+	/* Set by the owner when it found the executor stopped in mid-copy and did not wait: what
+	 * it stores may go to pages that are no more. */
+	_Atomic uint64_t cut;
 	struct xtal_shared_iov iov[2]; /* cma: the remote pieces, which the owner may zero */
 };
+
+/*
+ * By the executor, after a copy during which the slot's word changed. False: the copy came before
+ * the change, since the owner waits for those it does not cut off. Partner: the owner sets cut,
+ * fences, and only then exchanges pages.
+ */
+static inline bool xtal_activity_was_cut(struct xtal_activity *a)
+{
+	atomic_thread_fence(memory_order_seq_cst); /* the copy's stores, then the look */
+	return atomic_exchange(&a->cut, 0) != 0;
+}
 
 #define XTAL_BOARD_WORDS (64u * 64) /* executors per link */
 

@@ -254,12 +254,14 @@ static void ready(struct xtal_source *src)
 		xtal_link_fail(link, XTAL_UNREACHABLE, "%s", text);
 }
 
-/* Has the socket wake the agent once no program polls, and closes a connection that lies idle. */
+/* Has the socket wake the agent once no program polls, goes on with an attempt whose report was
+ * not followed, and closes a connection that lies idle. */
 static void look(struct xtal_timer *timer)
 {
 	struct xtal_tcp_link *t = xtal_container_of(timer, struct xtal_tcp_link, timer);
 	struct xtal_link *link = t->link;
 	uint64_t now = xtal_os_now(), idle_at;
+	const char *text = NULL;
 
 	if (!xtal_trylock(&link->lock)) {
 		xtal_agent_set_timer(timer, now + LOOK_AGAIN, look);
@@ -268,6 +270,9 @@ static void look(struct xtal_timer *timer)
 	idle_at = t->session.heard_at + (uint64_t)xtal_config()->idle_ms * 1000000;
 	if (t->hung || t->stream.fd < 0 || atomic_load(&link->state) == XTAL_LINK_DEAD) {
 		/* its task closes it */
+	} else if (t->connecting) {
+		t->watched = 0;
+		go_on_connecting(t, now, &text);
 	} else if (xtal_messages_polled(link, now)) {
 		xtal_agent_set_timer(timer, now + LOOK_AGAIN, look);
 	} else if (atomic_load(&link->state) == XTAL_LINK_UP && now >= idle_at &&
@@ -282,6 +287,8 @@ static void look(struct xtal_timer *timer)
 				     look);
 	}
 	xtal_unlock(&link->lock);
+	if (text)
+		xtal_link_fail(link, XTAL_UNREACHABLE, "%s", text);
 }
 
 /* Opens a socket and begins. Errors: -errno. */

@@ -285,9 +285,10 @@ static enum outcome end_session(struct xtal_tcp_session *s, const char *why)
 static enum outcome take(struct xtal_tcp_conn *c, const uint8_t *in, size_t len)
 {
 	struct xtal_tcp_session *s = c->session;
-	uint64_t now = xtal_os_now();
 
 	for (size_t at = 0;;) {
+		/* Anew for each frame: we may be stopped in between, and leases end meanwhile. */
+		uint64_t now = xtal_os_now();
 		struct xtal_target_event ev;
 		enum outcome o = push(c, now);
 		uint64_t addr, want;

@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "lib/netns.h"
+
 struct call {
 	actor_fn fn;
 	int64_t result;
@@ -24,6 +26,7 @@ struct birth {
 };
 
 _Atomic uint64_t *actor_words;
+int actor_ns = -1;
 
 static int nursery = -1; /* to the process that forks the others */
 static pid_t nursery_pid;
@@ -109,6 +112,8 @@ static void run_nursery(int fd)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGCHLD, SIG_IGN); /* nobody waits for them */
+	if (actor_ns >= 0)
+		netns_enter(actor_ns);
 	while (get(fd, &b, sizeof(b))) {
 		int pair[2];
 		pid_t pid;

@@ -22,6 +22,9 @@ struct actor {
 	pid_t pid; /* 0: a thread of this process */
 };
 
+/* Where processes live: a network namespace (lib/netns.h), or -1, as this one. */
+extern int actor_ns;
+
 /* Call once, before the library is used: starts the process that all others come from. */
 void actor_init(void);
 pid_t actor_init_pid(void);

@@ -9,7 +9,7 @@
 struct dma_context *open_context(struct dma_device **list, uint32_t *devices)
 {
 	*list = dma_get_device_list(devices);
-	return *list && *devices ? dma_create_context(&(*list)[0]) : NULL;
+	return *list && *devices ? dma_create_context(suite_device(*list, *devices)) : NULL;
 }
 
 /* ---- Run by the owner ---- */

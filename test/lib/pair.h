@@ -12,7 +12,7 @@
 #include "lib/pattern.h"
 #include "lib/suite.h"
 
-#define LOOPBACK         0x7f000001u
+#define LOOPBACK         suite_owner_eid
 #define PAIR_TOKEN       0x1234567u
 #define PAIR_SEGS        16
 #define PAIR_PATIENCE_MS 150000

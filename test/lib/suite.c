@@ -11,9 +11,26 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/key.h"
+#include "cdma_u_lib.h"
 #include "lib/actor.h"
+#include "lib/netns.h"
 
 enum xtal_path_kind suite_path = XTAL_PATH_SELF;
+uint32_t suite_owner_eid = 0x7f000001;
+
+static struct netns hosts;
+static char key_file[] = "/tmp/xtal-XXXXXX", ini_file[] = "/tmp/xtal-XXXXXX";
+static bool ipv6;
+
+struct dma_device *suite_device(struct dma_device *list, uint32_t count)
+{
+	/* IPv4 addresses are large numbers, the site's for IPv6 small ones. */
+	for (uint32_t i = 1; i < count && suite_owner_eid != 0x7f000001; i++)
+		if ((list[i].attr.eid.dw0 < 1000) == ipv6)
+			return &list[i];
+	return &list[0];
+}
 
 bool suite_sanitized(void)
 {
@@ -116,19 +133,66 @@ static int check_counters(void)
 	return bad;
 }
 
+static void write_file(char *path, const char *text)
+{
+	int fd = mkstemp(path); /* mode 0600 */
+
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		abort();
+	close(fd);
+}
+
+static void remove_files(void)
+{
+	unlink(key_file);
+	unlink(ini_file);
+}
+
+/* Two hosts, the owner on the second. NULL or why not. */
+static const char *use_hosts(bool tls)
+{
+	char text[XTAL_KEY_TEXT];
+	uint8_t random[8 + XTAL_KEY_BYTES] = { 1, 2, 3 };
+	const char *why = netns_create(&hosts, 3);
+
+	if (why)
+		return why;
+	xtal_key_format(random, "for a test", text);
+	write_file(key_file, text);
+	/* CDMA's EIDs have 32 bits: IPv6 addresses get numbers. */
+	write_file(ini_file, "[eids]\n101 = fd77::1\n102 = fd77::2\n103 = fd77::3\n");
+	atexit(remove_files);
+	setenv("XTAL_CONFIG", ini_file, 1);
+	setenv("XTAL_KEY_FILE", key_file, 1);
+	setenv("XTAL_SECURITY", tls ? "tls" : "none", 1);
+	unsetenv("XTAL_PATHS");
+	suite_owner_eid = ipv6 ? 102 : netns_eid(1);
+	actor_ns = hosts.host[1];
+	netns_enter(hosts.host[0]);
+	return NULL;
+}
+
 int suite_run(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n,
 	      const char *const *env)
 {
 	const char *path = argc > 1 ? argv[1] : getenv("XTAL_TEST_PATH"), *missing;
+	bool tls = false, apart = false;
 	int failed;
 
+	if (path && strlen(path) == 4 && (path[3] == '4' || path[3] == '6')) {
+		tls = !strncmp(path, "tls", 3);
+		apart = tls || !strncmp(path, "tcp", 3);
+		ipv6 = path[3] == '6';
+		path = apart ? "tcp" : path;
+	}
 	if (path) {
 		suite_path = XTAL_PATH_NONE;
 		for (unsigned k = XTAL_PATH_SELF; k <= XTAL_PATH_TCP; k++)
 			if (!strcmp(path, xtal_path_name(k)))
 				suite_path = k;
 		if (!suite_path) {
-			fprintf(stderr, "usage: %s self|map|cma|ring|tcp\n", argv[0]);
+			fprintf(stderr, "usage: %s self|map|cma|ring|tcp|tcp4|tcp6|tls4|tls6\n",
+				argv[0]);
 			return 2;
 		}
 	}
@@ -140,6 +204,11 @@ int suite_run(int argc, char **argv, const char *name, const struct CMUnitTest *
 		*value++ = 0;
 		setenv(copy, value, 1);
 		free(copy);
+	}
+	missing = apart ? use_hosts(tls) : NULL;
+	if (missing) {
+		printf("SKIP: %s\n", missing);
+		return 77;
 	}
 	actor_init();
 	missing = suite_path == XTAL_PATH_CMA ? cma_missing() : NULL;

@@ -2,6 +2,9 @@
 /*
  * What every contract test program shares: the path it is run over (argument or
  * XTAL_TEST_PATH), the scale of its loops, and its main function.
+ *
+ * Beside the paths there are tcp4, tcp6, tls4 and tls6: the path is tcp, and the owner lives on
+ * another host than the initiator (lib/netns.h), reached by IPv4 or IPv6, with TLS or without.
  */
 #ifndef TEST_LIB_SUITE_H
 #define TEST_LIB_SUITE_H
@@ -17,6 +20,10 @@
 #include "xtal.h"
 
 extern enum xtal_path_kind suite_path;
+/* The owner's EID: 127.0.0.1, or its address on another host. */
+extern uint32_t suite_owner_eid;
+/* The entry of a list to use: the first, or the one that other hosts can reach. */
+struct dma_device *suite_device(struct dma_device *list, uint32_t count);
 
 /* Per cent of n, by XTAL_TEST_SCALE; at least 1. XTAL_TEST_SOAK=1: twenty times as many. */
 uint64_t suite_scale(uint64_t n);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Plants bugs in the session's machines, one at a time, and runs the simulation against each: a
 # test of the test. A bug that no seed finds, or that can no longer be planted because its
-# line is gone, is a failure. ctest: timeout=240 plain
+# line is gone, is a failure. ctest: timeout=400 plain
 #
 #   mutants.sh [NAME]    only this one; XTAL_TEST_BUILD_DIR names a build folder of the gcc preset
 set -u

@@ -31,11 +31,13 @@ enum user {
 	BY_RING,
 	BY_MAP, /* in fragments */
 	BY_CMA,
+	ADDING, /* over map: each addition happens once */
 	ITSELF, /* the owner, in fragments, between two parts of it */
 	USERS
 };
 
-static const char *const names[USERS] = { "ring", "map", "cma", "the owner itself" };
+static const char *const names[USERS] = { "ring", "map", "cma", "map (adding)",
+					  "the owner itself" };
 
 struct scene {
 	bool user_mode;
@@ -78,6 +80,24 @@ static void use(struct scene *s, struct peer *p, enum user user, uint8_t *memory
 	dma_unregister_seg(p->ctx, local);
 }
 
+/* Nobody else adds. */
+static void add(struct scene *s, struct peer *p, uint64_t *old)
+{
+	struct dma_seg *local = peer_register(p, old, 8, NULL);
+	struct dma_seg word = peer_remote(&s->rest, ADDING * SHARE, 8);
+	struct dma_queue *q = peer_queue(p, 4);
+
+	for (uint64_t n = 0; !atomic_load(&s->enough); n++) {
+		peer_expect(peer_faa(q, word, *local, 1), "addition");
+		if (*old != n)
+			proc_die("addition %llu found %llu", (unsigned long long)n,
+				 (unsigned long long)*old);
+		atomic_store(&s->rounds[ADDING], (uint32_t)n);
+	}
+	dma_free_queue(q);
+	dma_unregister_seg(p->ctx, local);
+}
+
 static int user_run(void *arg)
 {
 	struct helper *h = arg;
@@ -88,7 +108,10 @@ static int user_run(void *arg)
 	setenv("XTAL_LOG", "/dev/null", 1);
 	peer_only(h->user == BY_RING ? PEER_RING : h->user == BY_CMA ? PEER_CMA : PEER_MAP);
 	peer_open(&p);
-	use(h->s, &p, h->user, peer_memory(PEER_CMA, 2 * LONGEST));
+	if (h->user == ADDING)
+		add(h->s, &p, peer_memory(PEER_CMA, 4096));
+	else
+		use(h->s, &p, h->user, peer_memory(PEER_CMA, 2 * LONGEST));
 	peer_close(&p);
 	return 0;
 }
@@ -225,8 +248,9 @@ static void exchange(bool user_mode)
 	assert_int_equal(proc_join(own, PATIENCE), 0);
 	print_message(
 		"%u withdrawals, pages exchanged %u times; rounds meanwhile: ring %u, map %u, "
-		"cma %u, itself %u\n",
-		rounds, s->fenced, s->rounds[0], s->rounds[1], s->rounds[2], s->rounds[3]);
+		"cma %u, additions %u, itself %u\n",
+		rounds, s->fenced, s->rounds[BY_RING], s->rounds[BY_MAP], s->rounds[BY_CMA],
+		s->rounds[ADDING], s->rounds[ITSELF]);
 }
 
 static void with_kernel_faults(void **state)
