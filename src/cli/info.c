@@ -50,7 +50,7 @@ const struct dma_device *info_cdma(const struct info *info, const char *name)
 }
 
 /* A path is tried by a process that is allowed nothing else. */
-static const uint32_t forced[] = { XTAL_PATH_MAP, XTAL_PATH_CMA, XTAL_PATH_RING };
+static const uint32_t forced[] = { XTAL_PATH_MAP, XTAL_PATH_CMA, XTAL_PATH_RING, XTAL_PATH_TCP };
 #define FORCED (sizeof(forced) / sizeof(forced[0]))
 
 static int ask_for_memory(struct cli_child *owner, enum cli_memory memory,
@@ -103,43 +103,51 @@ static int try_default(struct info *info, const struct xtal_descriptor target[2]
 	return rc;
 }
 
-static int try_all(struct info *info, struct cli_child *owner, struct cli_child helper[FORCED])
+static int try_all(struct info *info, struct cli_child *owner, struct cli_child *listener,
+		   struct cli_child helper[FORCED])
 {
 	const struct cli_trial *own = &info->trial[INFO_OWN];
-	struct xtal_descriptor target[2];
+	struct xtal_descriptor target[3];
 
 	/* Every process is forked off before this one opens a context. */
 	if (cli_child_start(owner, NULL))
+		return -1;
+	/* On the loopback address only those listen for TCP who say so. */
+	if (cli_child_start(listener, xtal_path_name(XTAL_PATH_TCP)))
 		return -1;
 	info->owner_pid = owner->pid;
 	for (unsigned i = 0; i < FORCED; i++)
 		if (cli_child_start(&helper[i], xtal_path_name(forced[i])))
 			return -1;
 	if (ask_for_memory(owner, CLI_MEMORY_XTAL, &target[0]) ||
-	    ask_for_memory(owner, CLI_MEMORY_MALLOC, &target[1]) || try_default(info, target))
+	    ask_for_memory(owner, CLI_MEMORY_MALLOC, &target[1]) ||
+	    ask_for_memory(listener, CLI_MEMORY_MALLOC, &target[2]) || try_default(info, target))
 		return -1;
 	info->path[0] = (struct info_path){ .kind = XTAL_PATH_SELF, .works = own->works };
 	info->path[0].write_ns = own->write_ns;
 	snprintf(info->path[0].reason, sizeof(info->path[0].reason), "%s",
 		 own->works ? own->path.reason : own->problem);
 	for (unsigned i = 0; i < FORCED; i++) {
+		unsigned t = forced[i] == XTAL_PATH_MAP ? 0 : forced[i] == XTAL_PATH_TCP ? 2 : 1;
+
 		info->path[1 + i].kind = forced[i];
-		try_forced(&helper[i], &target[forced[i] != XTAL_PATH_MAP], &info->path[1 + i]);
+		try_forced(&helper[i], &target[t], &info->path[1 + i]);
 	}
 	return 0;
 }
 
 static int gather(struct info *info)
 {
-	struct cli_child owner = CLI_NO_CHILD, helper[FORCED];
+	struct cli_child owner = CLI_NO_CHILD, listener = CLI_NO_CHILD, helper[FORCED];
 	int rc;
 
 	for (unsigned i = 0; i < FORCED; i++)
 		helper[i] = CLI_NO_CHILD;
-	rc = try_all(info, &owner, helper);
+	rc = try_all(info, &owner, &listener, helper);
 	for (unsigned i = 0; i < FORCED; i++)
 		cli_child_stop(&helper[i]);
 	cli_child_stop(&owner);
+	cli_child_stop(&listener);
 	if (rc)
 		return -1;
 	info->devices = dma_get_device_list(&info->count);

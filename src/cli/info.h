@@ -22,7 +22,7 @@ struct info_path {
 	char reason[512];
 	uint64_t write_ns; /* as in struct cli_trial */
 };
-#define INFO_PATHS 4
+#define INFO_PATHS 5
 
 struct info {
 	struct dma_device *devices;

@@ -195,7 +195,7 @@ test_info() {
 		"j['devices'][0]['usable'] and not j['devices'][0]['encrypted']" \
 		"all(d['usable'] or 'xtal key new' in d['reason'] for d in j['devices'])" \
 		"j['missing_devices'] == []" \
-		"[p['name'] for p in j['paths']] == ['self', 'map', 'cma', 'ring']" \
+		"[p['name'] for p in j['paths']] == ['self', 'map', 'cma', 'ring', 'tcp']" \
 		"all(p['reason'] for p in j['paths'])" \
 		"all(s['name'].startswith('XTAL_') and s['origin'] and 'value' in s for s in j['settings'])" \
 		"j['version'].count('.') == 2" \
@@ -207,6 +207,7 @@ for p in json.load(open(sys.argv[1]))["paths"]:
 	check "self is usable" usable self
 	check "map is usable" usable map
 	check "ring is usable" usable ring
+	check "tcp is usable" usable tcp
 
 	XTAL_PATHS=ring run "info json, ring only" 0 info --json || return
 	json "ring only" "[m['path'] for m in j['memory'][1:]] == ['ring'] * 2" \
