@@ -15,9 +15,8 @@
 # XTAL_TEST_SOAK=1); serial: not beside other tests (system tests always); plain: only in the
 # plain build. Exit status 77 means skipped: print "SKIP: reason".
 #
-# Contract tests run once per path, as contract.<file>.<path>; tls4 and tcp6 are tcp between two
-# hosts (network namespaces), in the plain build;
-# paths=self,map in the line restricts them.
+# Contract tests run once per path, as contract.<file>.<path>; paths=self,map in the line restricts
+# them; hosts adds tls4 and tcp6, tcp between two hosts (network namespaces), in the plain build.
 set(XTAL_FOLDERS_INSIDE unit sim fuzz)
 set(XTAL_FOLDERS_OUTSIDE contract system)
 
@@ -87,10 +86,10 @@ endfunction()
 # One test per path that the source names (all by default).
 function(xtal_test_per_path name target label timeout source)
 	set(paths self map cma ring tcp)
-	if(XTAL_PLAIN) # also between two hosts, IPv4 with TLS and IPv6 without
+	file(STRINGS ${source} words REGEX "ctest: ")
+	if(XTAL_PLAIN AND words MATCHES "ctest:.* hosts") # IPv4 with TLS, and IPv6 without
 		list(APPEND paths tls4 tcp6)
 	endif()
-	file(STRINGS ${source} words REGEX "ctest: ")
 	if(words MATCHES "ctest:.* paths=([a-z,]+)")
 		string(REPLACE "," ";" paths "${CMAKE_MATCH_1}")
 	endif()
