@@ -47,6 +47,8 @@ uint64_t suite_scale(uint64_t n)
 
 	if (soak && *soak == '1')
 		percent *= 20;
+	if (suite_path == XTAL_PATH_TCP) /* each operation takes fifty times as long */
+		percent = (percent + 4) / 5;
 	n = n * percent / 100;
 	return n ? n : 1;
 }

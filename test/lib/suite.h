@@ -25,7 +25,8 @@ extern uint32_t suite_owner_eid;
 /* The entry of a list to use: the first, or the one that other hosts can reach. */
 struct dma_device *suite_device(struct dma_device *list, uint32_t count);
 
-/* Per cent of n, by XTAL_TEST_SCALE; at least 1. XTAL_TEST_SOAK=1: twenty times as many. */
+/* Per cent of n, by XTAL_TEST_SCALE; at least 1. XTAL_TEST_SOAK=1: twenty times as many; over tcp a
+ * fifth. */
 uint64_t suite_scale(uint64_t n);
 bool suite_sanitized(void);
 /* For loops that a busy machine makes slow: the time (suite_now_ms) at which to be content
