@@ -4,7 +4,7 @@
  * ends in time, what is reported is true, and counters are exact however often the line is cut.
  * Then a host's own addresses: peers on one host share memory whichever they use.
  */
-/* ctest: timeout=400 label=soak */
+/* ctest: timeout=400 label=soak plain */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
