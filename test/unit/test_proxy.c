@@ -289,9 +289,10 @@ static void hands_over_single_bytes(void **state)
 	assert_int_equal(write(client, got, 4200), 4200);
 	assert_int_equal(drain(server, got, sizeof(got), 1000, &why), 4200);
 	assert_int_equal(getsockopt(server, IPPROTO_TCP, TCP_INFO, &info, &len), 0);
+	if (len < sizeof(info))
+		skip(); /* qemu-user hands over 4 bytes of it */
 	assert_true(info.tcpi_data_segs_in >= 200);
-	assert_true(info.tcpi_data_segs_in <
-		    2200); /* the rest comes in larger pieces, some or many */
+	assert_true(info.tcpi_data_segs_in < 260);
 }
 
 static void follows_its_script(void **state)
