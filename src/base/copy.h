@@ -9,7 +9,6 @@
 
 #include <stdint.h>
 #include <stddef.h>
-#include <string.h>
 
 /* Bytes of the tail that xtal_copy_body() leaves for xtal_copy_tail(): 0..15. */
 size_t xtal_copy_tail_len(const void *dst, size_t len);
@@ -25,20 +24,6 @@ void xtal_copy_tail(void *dst, const void *src, size_t len);
 
 /* Body, then tail. Any length, also 0; regions must not overlap unless dst <= src. */
 void xtal_copy(void *dst, const void *src, size_t len);
-
-/* The same for 8 bytes, in place: one release store when dst is aligned. */
-static inline void xtal_copy8(void *dst, const void *src)
-{
-	typedef uint64_t __attribute__((may_alias)) word;
-	uint64_t v;
-
-	if (__builtin_expect((uintptr_t)dst & 7, 0)) {
-		xtal_copy(dst, src, 8);
-		return;
-	}
-	memcpy(&v, src, 8);
-	__atomic_store_n((word *)dst, v, __ATOMIC_RELEASE);
-}
 
 /*
  * xtal_copy() and xtal_copy_body() for a part of something larger than the caches: the body

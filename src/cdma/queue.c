@@ -15,12 +15,10 @@
 /* Where the queue points now: xtal_path_query() asks. */
 static struct xtal_eid target(const void *foreign)
 {
-	const struct dma_queue *queue = foreign;
-
-	const struct cdma_queue *q = xtal_container_of(queue, struct cdma_queue, pub);
+	const struct cdma_queue *q = foreign; /* pub comes first */
 
 	return xtal_device_resolve_eid(xtal_context_device(q->ctx->core),
-				       xtal_eid_from_ipv4(queue->cfg.rmt_eid.dw0));
+				       xtal_eid_from_ipv4(q->pub.cfg.rmt_eid.dw0));
 }
 
 /* Makes the core's queue and the names it goes by. 0, or -errno and nothing made. */

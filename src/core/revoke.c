@@ -63,9 +63,9 @@ static void shorten(struct xtal_activity *a)
 
 /* They are not waited for any more, and shall not believe in what they do. Partner:
  * xtal_activity_was_cut(). */
-static void cut_off(struct xtal_session *s, uint64_t want)
+static void cut_off(struct xtal_session *s, uint64_t want, uint32_t used)
 {
-	for (uint32_t i = 0; i < XTAL_BOARD_WORDS; i++) {
+	for (uint32_t i = 0; i < used; i++) {
 		struct xtal_activity *a = &s->board->activity[i];
 
 		if (atomic_load_explicit(&a->word, memory_order_acquire) == want)
@@ -91,7 +91,7 @@ static void look_at(struct xtal_session *s, uint64_t want, bool patient, struct 
 	if (!named)
 		return;
 	if (!patient && s->cred.pid && xtal_os_process_state(s->cred.pid) == XTAL_OS_STOPPED) {
-		cut_off(s, want);
+		cut_off(s, want, used);
 		l->stuck++;
 		l->pid = s->cred.pid;
 	} else if (!patient && s->death.fd >= 0 && xtal_os_pidfd_dead(s->death.fd)) {

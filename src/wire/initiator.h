@@ -90,8 +90,8 @@ bool xtal_initiator_wants_connection(const struct xtal_initiator *i, uint64_t no
 /* A new connection is open (call it when connecting succeeds). The old one, if any, is closed. */
 void xtal_initiator_connected(struct xtal_initiator *i, uint64_t now);
 
-/* The connection is gone, or an attempt to connect failed for now. Ends the session (state
- * ENDED) when nothing is open in it. */
+/* The connection is gone, or an attempt to connect failed and may be repeated. Ends the session
+ * (state ENDED) when nothing is open in it. */
 void xtal_initiator_disconnected(struct xtal_initiator *i, uint64_t now);
 
 /* The owner knows that the target is gone for good (nobody holds its port): ends the session;

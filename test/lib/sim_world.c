@@ -267,7 +267,7 @@ static void connect(struct sim *w, uint32_t link)
 		return;
 	if (n->dead) { /* its host is there and says that nobody holds the port */
 		sim_link_end(w, link, XTAL_UNREACHABLE, "nobody holds the port");
-	} else if (sim_chance(w, 50)) { /* no answer, or no route, for now */
+	} else if (sim_chance(w, 50)) { /* no answer, or no route; the next attempt may succeed */
 		xtal_initiator_disconnected(&l->initiator, sim_clock(w, l->from));
 		sim_link_run(w, link);
 	} else {
