@@ -3,7 +3,7 @@
  * What a connected process costs that does nothing, and how queues and segments go away while
  * their peer is stopped or their operations are in flight.
  */
-/* ctest: timeout=120 plain */
+/* ctest: timeout=120 serial plain */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

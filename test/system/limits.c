@@ -3,7 +3,7 @@
  * Few descriptors, little memory: each attempt works or is refused with a reason; nothing hangs,
  * crashes, or burns the processor.
  */
-/* ctest: timeout=240 */
+/* ctest: timeout=240 serial */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

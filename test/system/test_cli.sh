@@ -334,9 +334,13 @@ test_report() {
 	check "no path: the reason" err_has 'malloc memory: no path'
 }
 
-wait_for_server() {
-	local tries=100
+# serve ARGUMENTS...: a server in the background; returns when it waits.
+serve() {
+	local tries=300
 
+	: >"$dir/server" # else what the one before said is taken for its word
+	"$xtal" perf "$@" >>"$dir/server" 2>&1 &
+	server=$!
 	until grep -q Waiting "$dir/server" || [ $((tries -= 1)) -eq 0 ]; do
 		sleep 0.1
 	done
@@ -345,9 +349,7 @@ wait_for_server() {
 test_two_shells() {
 	local name=test-$$ server
 
-	"$xtal" perf --server "$name" >"$dir/server" 2>&1 &
-	server=$!
-	wait_for_server
+	serve --server "$name"
 	run "second server of that name" 1 perf --server "$name"
 	check "second server of that name: message" err_has 'waiting already'
 	run client 0 perf write_lat -n 100 --client "$name" --json
@@ -358,34 +360,25 @@ test_two_shells() {
 	run "client without server" 1 perf write_lat --client "$name"
 	check "client without server: message" err_has "no server named"
 
-	"$xtal" perf --server="$name" >"$dir/server" 2>&1 &
-	server=$!
-	wait_for_server
+	serve --server="$name"
 	run "client chooses the path" 0 perf write_lat -n 100 --client "$name" --json --path ring
 	json "client chooses the path" "all(r['path_chosen'] == 'ring' for r in j['rows'])"
 	wait $server
 	check "nobody left" none_left
 }
 
-# serve_at ADDRESS: a server in the background, with what is set in front.
-serve_at() {
-	"$xtal" perf --server "$1" >"$dir/server" 2>&1 &
-	server=$!
-	wait_for_server
-}
-
 # Through a network address, here on one host: the conversation goes over TCP, the bytes do not.
 test_addresses() {
 	local server address port=$((20000 + $$ % 20000)) key=$dir/hosts.key other=$dir/other.key
 
-	serve_at "127.0.0.1:$port"
+	serve --server "127.0.0.1:$port"
 	run "second server at an address" 1 perf --server "127.0.0.1:$port"
 	check "second server at an address: message" err_has 'cannot wait at'
 	run "client at an address" 0 perf write_lat -n 100 --client "127.0.0.1:$port" --json
 	json "client at an address" "len(j['rows']) == 2 and all(r['verified'] for r in j['rows'])"
 	wait $server
 	check "server at an address ends well" test $? -eq 0
-	serve_at "[::1]:$port"
+	serve --server "[::1]:$port"
 	run "client without a number for IPv6" 1 perf write_lat -n 100 --client "[::1]:$port"
 	kill $server 2>/dev/null
 	wait $server 2>/dev/null
@@ -396,7 +389,7 @@ test_addresses() {
 
 	printf '[eids]\n5 = ::1\n' >"$dir/eids.ini"
 	export XTAL_CONFIG=$dir/eids.ini XTAL_DEVICES=::1
-	serve_at "[::1]:$port"
+	serve --server "[::1]:$port"
 	run "client over IPv6" 0 perf read_bw -n 100 --client "[::1]:$port" --json
 	json "client over IPv6" "all(r['verified'] for r in j['rows'])"
 	wait $server
@@ -411,7 +404,7 @@ print(next((d["eid"] for d in json.load(open(sys.argv[1]))["devices"][1:] if "."
 	fi
 	"$xtal" key new "$key" >/dev/null
 	"$xtal" key new "$other" >/dev/null
-	XTAL_KEY_FILE=$key serve_at "$address:$port"
+	XTAL_KEY_FILE=$key serve --server "$address:$port"
 	run "client without a key" 1 perf write_lat --client "$address:$port"
 	check "client without a key: message" err_has 'xtal key new FILE'
 	XTAL_KEY_FILE=$other run "client with another key" 1 perf write_lat --client "$address:$port"

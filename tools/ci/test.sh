@@ -5,7 +5,7 @@
 #
 #   XTAL_TEST_BUILDS="dev asan"   only these (default: dev clang asan tsan aarch64)
 #   XTAL_TEST_BUDGET=1200         seconds for everything
-#   XTAL_TEST_SCALE=100           per cent of the iterations in the dev build; 15 elsewhere, 8 under aarch64, 4 under tsan
+#   XTAL_TEST_SCALE=100           per cent of the iterations in the dev build; 15 elsewhere, 8 under aarch64 and tsan
 set -u
 cd "$(dirname "$0")/../.."
 
@@ -74,12 +74,12 @@ run_build() {
 	(
 		case $build in
 		dev) ;;
-		tsan) export XTAL_TEST_SCALE=${XTAL_TEST_SCALE:-4} ;; # twenty times slower
+		tsan) export XTAL_TEST_SCALE=${XTAL_TEST_SCALE:-8} ;; # twenty times slower
 		aarch64) export XTAL_TEST_SCALE=${XTAL_TEST_SCALE:-8} ;;
 		*) export XTAL_TEST_SCALE=${XTAL_TEST_SCALE:-15} ;;
 		esac
 		[ ! -e "$results/no-leaks" ] || export ASAN_OPTIONS=detect_leaks=0
-		timeout -k 10 $((left + 30)) ctest --preset "$build" "${only[@]}" -j "$(nproc)" \
+		timeout -k 10 $((left + 30)) ctest --preset "$build" "${only[@]}" -j $((2 * $(nproc))) \
 			--stop-time "$stop" --test-output-size-passed 4000000 \
 			--test-output-size-failed 4000000 --output-junit "$PWD/$results/$build.xml"
 	)

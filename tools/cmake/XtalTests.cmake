@@ -12,8 +12,8 @@
 # A test sets its own properties by one line in a comment near its top:
 #   ctest: timeout=120 label=soak serial plain
 # timeout in seconds (default 60, system 300); label adds one (soak: `make soak` runs it with
-# XTAL_TEST_SOAK=1); serial: not beside other tests (system tests always); plain: only in the
-# plain build. Exit status 77 means skipped: print "SKIP: reason".
+# XTAL_TEST_SOAK=1); serial: not beside other tests (what counts wake-ups or memory); plain: only
+# in the plain build. Exit status 77 means skipped: print "SKIP: reason".
 #
 # Contract tests run once per path, as contract.<file>.<path>; paths=self,map in the line restricts
 # them; hosts adds tls4 and tcp6, tcp between two hosts (network namespaces), in the plain build.
@@ -39,7 +39,9 @@ function(xtal_test_environment out)
 		list(APPEND env "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1")
 	endif()
 	if(XTAL_SANITIZE MATCHES "thread") # forked children open contexts of their own: let them
-		set(options "halt_on_error=1:die_after_fork=0:second_deadlock_stack=1")
+		# atexit_sleep_ms: else every process ends a second later
+		set(options
+		    "halt_on_error=1:die_after_fork=0:second_deadlock_stack=1:atexit_sleep_ms=0")
 		if(EXISTS ${CMAKE_SOURCE_DIR}/tools/ci/tsan.supp)
 			string(APPEND options ":suppressions=${CMAKE_SOURCE_DIR}/tools/ci/tsan.supp")
 		endif()
@@ -51,9 +53,6 @@ endfunction()
 function(xtal_test_properties name label timeout source)
 	set(labels ${label})
 	set(serial FALSE)
-	if(label STREQUAL "system")
-		set(serial TRUE)
-	endif()
 	if(source)
 		file(STRINGS ${source} words REGEX "ctest: ")
 		set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
