@@ -22,6 +22,7 @@
 #define DIRECT_LEAST 2048u       /* payload that is received straight into user memory */
 #define FULL_NS      20000u /* a full socket is left alone so long: it takes more at once then */
 #define ROUNDS       64u    /* receives in one go */
+#define SENDS        4u     /* sends in one go: answers, and others, have their turn in between */
 
 /*
  * Ends an operation without an answer. The header of a frame whose payload waits may be out: the
@@ -119,7 +120,7 @@ static void tcp_send(struct xtal_link *link, uint64_t now, const struct xtal_que
 	struct xtal_tcp_link *t = link->tcp;
 	struct pinned pinned = { .link = link };
 	struct xtal_tcp_pins pins = { .pin = pin, .unpin = unpin, .arg = &pinned };
-	int err;
+	int err = 0;
 
 	if (t->hung || t->connecting)
 		return;
@@ -130,12 +131,18 @@ static void tcp_send(struct xtal_link *link, uint64_t now, const struct xtal_que
 	}
 	if (now < t->full_until)
 		return;
-	do {
+	t->unsent = false;
+	for (unsigned i = 0; i < SENDS; i++) {
 		push(t, now);
 		if (xtal_tcp_idle(&t->stream))
 			return;
 		err = xtal_tcp_flush(&t->stream, &pins);
-	} while (!err);
+		if (err)
+			break;
+	}
+	t->unsent = !err;
+	if (!err)
+		return;
 	if (err == -EFAULT)
 		give_up(t, xtal_tcp_oldest(&t->stream)->tag[0], XTAL_LOCAL_ACCESS, now, mine);
 	else if (err == -EAGAIN)

@@ -22,6 +22,7 @@ struct xtal_tcp_link {
 	uint64_t incarnation;    /* of the owner, all bits; 0: not known yet */
 	unsigned watched;        /* XTAL_OS_READABLE ..., what wakes the agent */
 	uint64_t full_until;     /* the socket was full: no use to try before */
+	bool unsent;             /* there is more to be sent, and room for it */
 	bool connecting;         /* neither the socket nor TLS is ready */
 	bool hung;               /* the connection is over; the agent is to close it */
 	char text[160];          /* why the last attempt failed */

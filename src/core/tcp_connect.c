@@ -88,7 +88,7 @@ static void watch(struct xtal_tcp_link *t, unsigned what)
 bool xtal_tcp_link_arm(struct xtal_link *link)
 {
 	struct xtal_tcp_link *t = link->tcp;
-	unsigned out = xtal_tcp_wants_write(&t->stream) ? XTAL_OS_WRITABLE : 0;
+	unsigned out = t->unsent || xtal_tcp_wants_write(&t->stream) ? XTAL_OS_WRITABLE : 0;
 
 	/* Once: while a program polls, the agent shall not wake at each answer. */
 	if (!t->connecting)
@@ -167,7 +167,7 @@ static void close_connection(struct xtal_tcp_link *t)
 	xtal_engine_close_fd(t->link->sock.fd);
 	t->link->sock.fd = -1;
 	xtal_tcp_reset(&t->stream);
-	t->hung = t->connecting = false;
+	t->hung = t->connecting = t->unsent = false;
 	t->watched = 0;
 	t->full_until = 0;
 }

@@ -156,6 +156,9 @@ void xtal_initiator_disconnected(struct xtal_initiator *i, uint64_t now)
 	i->asked_at = 0;
 	i->hello_due = i->ping_due = i->bye_sent = false;
 	i->shown = XTAL_INITIATOR_NOTHING;
+	if (i->moved_at != i->config.requester->progress_at) /* it works */
+		i->pause = 0;
+	i->moved_at = i->config.requester->progress_at;
 	i->connect_at = later(now, i->pause);
 	i->pause = i->pause == 0 ? i->config.retry_least : later(i->pause, i->pause);
 	if (i->pause > i->config.retry_most)
@@ -355,7 +358,6 @@ static bool finish_answer(struct xtal_initiator *i, uint64_t now, struct xtal_in
 		report_end(i, XTAL_UNREACHABLE, why, out);
 		return true;
 	}
-	i->pause = 0; /* it works */
 	if (out->effect.ignored)
 		return false;
 	out->kind = XTAL_INITIATOR_ANSWER;

@@ -64,6 +64,7 @@ struct xtal_initiator {
 	uint64_t heard_at; /* when the last bytes came */
 	uint64_t asked_at; /* when the PING became due that nothing has followed; 0: none */
 	uint64_t connect_at, pause;      /* the next attempt, and what is waited after it */
+	uint64_t moved_at;               /* last progress when a connection was last lost */
 	enum xtal_initiator_frame shown; /* by next_frame */
 	bool welcomed;                   /* at least once */
 	bool hello_due, ping_due, bye_sent, closing;

@@ -24,12 +24,11 @@ static uint64_t lease_of(const struct xtal_requester *r, const struct xtal_reque
 
 static uint64_t next_piece(const struct xtal_requester *r, const struct xtal_requester_slot *s)
 {
+	uint64_t piece = s->frames == s->base_frames ? r->piece : s->piece;
 	uint64_t left = s->request.len - s->framed;
 
 	/* an atomic is never cut, it has no payload */
-	if (s->request.type == XTAL_MSG_ATOMIC || left <= r->config.piece)
-		return left;
-	return r->config.piece;
+	return s->request.type == XTAL_MSG_ATOMIC || left <= piece ? left : piece;
 }
 
 int xtal_requester_init(struct xtal_requester *r, const struct xtal_requester_config *config)
@@ -43,6 +42,7 @@ int xtal_requester_init(struct xtal_requester *r, const struct xtal_requester_co
 		.seq = config->first_seq,
 		.response_seq = config->first_seq,
 		.acked = config->first_seq - 1,
+		.piece = config->piece,
 	};
 	memset(config->slots, 0, config->window * sizeof(config->slots[0]));
 	return 0;
@@ -111,7 +111,7 @@ int xtal_requester_submit(struct xtal_requester *r, const struct xtal_request *r
 		narrow(s->request.operand, request->operand_size);
 		narrow(s->request.compare, request->operand_size);
 	}
-	s->frames = s->framed = s->received = s->base = 0;
+	s->frames = s->framed = s->received = s->base = s->base_frames = 0;
 	s->all_framed = false;
 	make_frame(r, s, 0, &first);
 	if (xtal_msg_check(&first))
@@ -135,6 +135,15 @@ static struct xtal_requester_slot *slot_to_frame(const struct xtal_requester *r)
 	return NULL;
 }
 
+/* How much READs may ask for. The shorter frames are, the fewer requests: not they shall fill the
+ * connection that carries so little. */
+static uint64_t ahead(const struct xtal_requester *r)
+{
+	uint64_t shrink = r->config.piece / r->piece;
+
+	return XTAL_REQUESTER_AHEAD / (shrink * shrink);
+}
+
 /* A READ is executed again when its answer is lost, and must not see then what comes after it;
  * and the target of a resumable link does not take what comes too late. */
 static bool may_send(const struct xtal_requester *r, const struct xtal_requester_slot *s,
@@ -145,6 +154,8 @@ static bool may_send(const struct xtal_requester *r, const struct xtal_requester
 	if (!r->config.resumable)
 		return true;
 	if (s->request.type != XTAL_MSG_READ && r->reads != 0)
+		return false;
+	if (s->request.type == XTAL_MSG_READ && r->reading >= ahead(r))
 		return false;
 	return deadline == XTAL_NO_DEADLINE || xtal_add_saturated(now, r->config.margin) < deadline;
 }
@@ -166,15 +177,21 @@ bool xtal_requester_next_frame(const struct xtal_requester *r, uint64_t now,
 void xtal_requester_sent(struct xtal_requester *r)
 {
 	struct xtal_requester_slot *s = slot_to_frame(r);
+	uint64_t piece;
 
 	if (!s)
 		return;
+	piece = next_piece(r, s);
 	if (s->frames == 0) {
 		s->first_seq = r->seq;
 		s->base = s->framed;
 		r->reads += s->request.type == XTAL_MSG_READ;
 	}
-	s->framed += next_piece(r, s);
+	if (s->frames == s->base_frames)
+		s->piece = r->piece;
+	if (s->request.type == XTAL_MSG_READ)
+		r->reading += piece;
+	s->framed += piece;
 	s->all_framed = s->framed == s->request.len;
 	s->frames++;
 	r->seq++;
@@ -189,12 +206,33 @@ void xtal_requester_sent(struct xtal_requester *r)
 	}
 }
 
+static void note_progress(struct xtal_requester *r, uint64_t now)
+{
+	r->progress_at = now;
+	r->moved = true;
+}
+
+/* A frame after acked and up to seq has changed something. */
+static bool changes(const struct xtal_requester *r, uint64_t seq)
+{
+	for (uint64_t i = r->head; i != r->tail; i++) {
+		const struct xtal_requester_slot *s = xtal_requester_slot_at(r, i);
+
+		if (s->state != XTAL_SLOT_FREE && s->frames != 0 &&
+		    s->request.type != XTAL_MSG_READ && !xtal_seq_after(s->first_seq, seq) &&
+		    xtal_seq_after(s->first_seq + s->frames - 1, r->acked))
+			return true;
+	}
+	return false;
+}
+
 void xtal_requester_progress(struct xtal_requester *r, uint64_t seq, uint64_t now)
 {
 	if (!xtal_seq_after(seq, r->acked) || xtal_seq_after(seq, r->seq - 1))
 		return;
+	if (!r->config.resumable || changes(r, seq))
+		note_progress(r, now);
 	r->acked = seq;
-	r->progress_at = now;
 }
 
 static void note_stamp(struct xtal_requester *r, const struct xtal_msg *m, uint64_t now)
@@ -233,8 +271,7 @@ static struct xtal_requester_slot *slot_answered(const struct xtal_requester *r,
 	return NULL;
 }
 
-static const char *check_answer(const struct xtal_requester *r, const struct xtal_requester_slot *s,
-				const struct xtal_msg *m)
+static const char *check_answer(const struct xtal_requester_slot *s, const struct xtal_msg *m)
 {
 	const struct xtal_request *q = &s->request;
 	uint64_t frame = m->ack - s->first_seq;
@@ -244,7 +281,7 @@ static const char *check_answer(const struct xtal_requester *r, const struct xta
 		return "response with another operation's id";
 	if (m->total != q->len)
 		return "response with another length";
-	if (q->type == XTAL_MSG_READ && s->base + frame * r->config.piece != s->received)
+	if (q->type == XTAL_MSG_READ && s->base + frame * s->piece != s->received)
 		return "response to a piece that is not the next";
 	if (m->status != XTAL_OK)
 		return NULL;
@@ -258,8 +295,8 @@ static const char *check_answer(const struct xtal_requester *r, const struct xta
 			       : "success before the operation was sent";
 	}
 	want = q->len - s->received;
-	if (want > r->config.piece)
-		want = r->config.piece;
+	if (want > s->piece)
+		want = s->piece;
 	if (m->offset != s->received)
 		return "response with data for another place";
 	return m->payload == want ? NULL : "response with more or less data than asked";
@@ -281,7 +318,7 @@ static int check_response(const struct xtal_requester *r, const struct xtal_msg 
 	s = slot_answered(r, m, index, why);
 	if (!s)
 		return -EPROTO;
-	*why = check_answer(r, s, m);
+	*why = check_answer(s, m);
 	if (*why)
 		return -EPROTO;
 
@@ -312,11 +349,16 @@ static int receive_response(struct xtal_requester *r, const struct xtal_msg *m, 
 	for (uint64_t i = r->head; i != index; i++)
 		xtal_requester_slot_at(r, i)->state = XTAL_SLOT_FREE;
 	s->received += m->payload;
-	if (m->flags & XTAL_MSG_LAST)
+	if (s->state == XTAL_SLOT_OPEN)
+		r->reading -= m->payload;
+	if (m->flags & XTAL_MSG_LAST) {
 		xtal_requester_free(r, s);
+		r->piece = 2 * r->piece < r->config.piece ? 2 * r->piece : r->config.piece;
+	}
 	r->response_seq++;
-	xtal_requester_progress(r, m->ack, now);
-	r->progress_at = now;
+	if (xtal_seq_after(m->ack, r->acked))
+		r->acked = m->ack;
+	note_progress(r, now);
 	note_stamp(r, m, now);
 	return 0;
 }

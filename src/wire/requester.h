@@ -19,7 +19,9 @@
 
 #include "wire/message.h"
 
-#define XTAL_NO_DEADLINE UINT64_MAX
+#define XTAL_REQUESTER_AHEAD (4u * 1024 * 1024) /* bytes that READs of a resumable link ask for */
+#define XTAL_REQUESTER_LEAST 128u /* bytes of payload to which frames shrink at most */
+#define XTAL_NO_DEADLINE     UINT64_MAX
 
 struct xtal_request {
 	uint64_t cookie;             /* the message id; unique among the open ones of this link */
@@ -44,11 +46,13 @@ enum xtal_slot_state {
 struct xtal_requester_slot {
 	struct xtal_request request;
 	enum xtal_slot_state state;
-	uint64_t first_seq; /* of its first frame, valid when frames > 0 */
-	uint64_t base;      /* where in the operation that frame begins */
-	uint64_t frames;    /* numbered so far */
-	uint64_t framed;    /* bytes of the operation covered by them */
-	uint64_t received;  /* READ: bytes answered */
+	uint64_t first_seq;         /* of its first frame, valid when frames > 0 */
+	uint64_t frames;            /* numbered so far */
+	uint64_t base, base_frames; /* where in the operation frame base_frames begins; those from
+				     * there on are `piece` bytes long, but for the last */
+	uint64_t piece;
+	uint64_t framed;   /* bytes of the operation covered by them */
+	uint64_t received; /* READ: bytes answered */
 	bool all_framed;
 };
 
@@ -71,7 +75,10 @@ struct xtal_requester {
 	uint64_t response_seq;     /* next RESPONSE's number */
 	uint64_t acked;            /* the newest request frame known to be consumed */
 	uint64_t progress_at;
-	uint32_t reads; /* open READs of which a frame has been sent */
+	uint64_t piece;   /* of frames to come: less than agreed while no connection carries that */
+	uint64_t reading; /* bytes that open READs have asked for and not got */
+	uint32_t reads;   /* open READs of which a frame has been sent */
+	bool moved;       /* something has been done since the carrier was replaced */
 	bool closed;
 };
 
@@ -111,7 +118,8 @@ int xtal_requester_submit(struct xtal_requester *r, const struct xtal_request *r
  * Shows the next frame to send without taking it; false when there is none. The caller makes
  * room in the carrier, copies header and payload, and then calls xtal_requester_sent(). When
  * resumable: none while a WRITE or ATOMIC is next and READs before it are not answered, nor
- * when the lease of the next is over (its deadline comes a margin later).
+ * while XTAL_REQUESTER_AHEAD bytes have been asked for by READs (what comes last is to come
+ * within its lease), nor when the lease of the next is over (its deadline comes a margin later).
  */
 bool xtal_requester_next_frame(const struct xtal_requester *r, uint64_t now,
 			       struct xtal_requester_frame *out);
@@ -132,8 +140,9 @@ int xtal_requester_check(const struct xtal_requester *r, const struct xtal_msg *
 /*
  * The carrier was replaced: the target has executed the frames up to `executed`, and those after
  * it are lost. They are numbered and framed anew, as are READs whose answer is lost; answers of
- * other operations that are lost come once more. Errors: -EPROTO: not possible (executed frames
- * that were never sent, or fewer than it said before).
+ * other operations that are lost come once more. When the last carrier has got nothing done,
+ * frames are shorter from now on, until an operation has ended. Errors: -EPROTO: not possible
+ * (executed frames that were never sent, or fewer than it said before).
  */
 int xtal_requester_rewind(struct xtal_requester *r, uint64_t executed, uint64_t now);
 
@@ -142,7 +151,8 @@ bool xtal_requester_is_busy(const struct xtal_requester *r);
 
 /*
  * The carrier knows that the target has consumed the request frames up to seq (the ring's head
- * has moved). Renews the deadlines of operations with a limit. Never retires one.
+ * has moved). Renews the deadlines of operations with a limit; on a resumable link a READ's
+ * frames do not, since they are sent again until their answers arrive. Never retires one.
  */
 void xtal_requester_progress(struct xtal_requester *r, uint64_t seq, uint64_t now);
 

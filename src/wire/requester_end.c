@@ -5,27 +5,33 @@
 
 #include "wire/requester_impl.h"
 
-/* What of the slot's operation the target has not executed, or has to execute again. */
-static void rewind_slot(struct xtal_requester *r, struct xtal_requester_slot *s, uint64_t executed)
+/* What of the slot's operation the target has not executed, or has to execute again. False:
+ * nothing. */
+static bool rewind_slot(struct xtal_requester *r, struct xtal_requester_slot *s, uint64_t executed)
 {
 	uint64_t done = xtal_seq_after(s->first_seq, executed) ? 0 : executed - s->first_seq + 1;
 
 	if (s->request.type == XTAL_MSG_READ) {
-		s->frames = 0;
+		s->frames = s->base_frames = 0;
 		s->framed = s->received;
 	} else if (done < s->frames) {
-		s->frames = done;
-		s->framed = s->base + done * r->config.piece;
+		/* never less than the last time, so that base_frames <= done */
+		s->base += (done - s->base_frames) * s->piece;
+		s->frames = s->base_frames = done;
+		s->framed = s->base;
 	} else {
-		return;
+		return false;
 	}
 	s->all_framed = false;
 	if (s->frames == 0 && s->state == XTAL_SLOT_GIVEN_UP)
 		xtal_requester_free(r, s);
+	return true;
 }
 
 int xtal_requester_rewind(struct xtal_requester *r, uint64_t executed, uint64_t now)
 {
+	bool lost = false;
+
 	if (xtal_seq_after(executed, r->seq - 1) || xtal_seq_after(r->acked, executed))
 		return -EPROTO;
 	xtal_requester_progress(r, executed, now);
@@ -33,9 +39,14 @@ int xtal_requester_rewind(struct xtal_requester *r, uint64_t executed, uint64_t 
 		struct xtal_requester_slot *s = xtal_requester_slot_at(r, i);
 
 		if (s->state != XTAL_SLOT_FREE && s->frames != 0)
-			rewind_slot(r, s, executed);
+			lost |= rewind_slot(r, s, executed);
 	}
+	/* The carrier went before it got anything done, maybe because it carries no more bytes. */
+	if (lost && !r->moved && r->piece >= 2ull * XTAL_REQUESTER_LEAST)
+		r->piece /= 2;
+	r->moved = false;
 	r->reads = 0;
+	r->reading = 0;
 	r->seq = executed + 1;
 	r->next = r->head;
 	return 0;

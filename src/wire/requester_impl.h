@@ -31,8 +31,10 @@ static inline uint64_t xtal_requester_deadline(const struct xtal_requester *r,
 static inline void xtal_requester_leave(struct xtal_requester *r, struct xtal_requester_slot *s,
 					enum xtal_slot_state state)
 {
-	if (s->state == XTAL_SLOT_OPEN && s->request.type == XTAL_MSG_READ && s->frames != 0)
+	if (s->state == XTAL_SLOT_OPEN && s->request.type == XTAL_MSG_READ && s->frames != 0) {
 		r->reads--;
+		r->reading -= s->framed - s->received;
+	}
 	s->state = state;
 }
 

@@ -92,6 +92,9 @@ plant old-lease $wire/requester.c 'uint64_t deadline = xtal_requester_deadline(r
 	uint64_t spent' 'uint64_t deadline = s->request.deadline; uint64_t spent'
 # a READ starts again from its beginning
 plant read-from-start $wire/requester_end.c 's->framed = s->received;' 's->framed = 0;'
+# frames that are shorter than before are placed as if all had been
+plant short-frames $wire/requester_end.c 's->base += (done - s->base_frames) * s->piece;' \
+	's->base = done * s->piece;'
 # answers are numbered on from the lost ones
 plant old-numbers $wire/responder.c 'r->reply_seq = received + 1;' ''
 # operations that nobody waits for are freed before their answer

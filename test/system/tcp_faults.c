@@ -199,6 +199,67 @@ static void losses_are_noticed(void **state)
 	cuts(1u << PROXY_LOSE, proc_rounds(5, 50), 3000000, "4000");
 }
 
+/* ---- A line that never carries much ---- */
+
+/* Each ends in time, either way: only bytes that are new keep an operation alive. */
+static int works_over_a_short_line(void *arg)
+{
+	struct scene *s = arg;
+	uint64_t limit = strtoull(s->timeout_ms, NULL, 10) * 1000000, began, took, longest = 0;
+	bool works = s->config.script[0].after >= 1000;
+	size_t len = 100000;
+	struct user u;
+
+	user_open(&u, s, true);
+	for (unsigned i = 0; i < 3; i++) {
+		struct dma_seg far =
+			peer_remote(&s->owner.export, i == 2 ? 0 : 8, i == 2 ? 8 : len);
+		struct dma_seg near = peer_part(u.local, 0, i == 2 ? 8 : len);
+		int status;
+
+		began = proc_now();
+		if (i == 0)
+			peer_fill(u.memory, len, 1);
+		else
+			memset(u.memory, 0, len);
+		status = i == 0   ? peer_write(u.q, far, near)
+			 : i == 1 ? peer_read(u.q, far, near)
+				  : peer_faa(u.q, far, near, 1);
+		took = proc_now() - began;
+		longest = took > longest ? took : longest;
+		if (status != (works ? DMA_CR_SUCCESS : DMA_CR_ACK_TIMEOUT_ERR))
+			proc_die("operation %u ended with status %d", i, status);
+		if (works && i == 1 && !peer_holds(u.memory, len, 1))
+			proc_die("wrong data");
+	}
+	if (longest > proc_slack(works ? 10 * limit : 2 * limit))
+		proc_die("one took %llu ms", (unsigned long long)longest / 1000000);
+	print_message("          cut after %6llu bytes: %s, longest %llu ms\n",
+		      (unsigned long long)s->config.script[0].after, works ? "works" : "fails",
+		      (unsigned long long)longest / 1000000);
+	user_close(&u);
+	return 0;
+}
+
+static void a_line_that_is_always_cut_is_slow_or_given_up(void **state)
+{
+	static const uint64_t after[] = { 1, 300, 500, 1000, 5000, 20000, 59000 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(after) / sizeof(after[0]); i++) {
+		struct scene *s = new_scene(after[i] < 1000 ? "500" : "2000");
+		pid_t own = start_owner(s);
+		struct proxy *p;
+
+		s->config.entries = 1;
+		s->config.script[0] = (struct proxy_fault){ .end = PROXY_RESET, .after = after[i] };
+		p = start_proxy(s);
+		assert_int_equal(proc_run(works_over_a_short_line, s, PATIENCE), 0);
+		proxy_stop(&p);
+		proc_kill(own);
+	}
+}
+
 /* F115: byte by byte, over header and payload. */
 static int works_in_grains(void *arg)
 {
@@ -488,6 +549,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(resets_execute_nothing_twice, proc_end_all),
 		cmocka_unit_test_teardown(losses_are_noticed, proc_end_all),
+		cmocka_unit_test_teardown(a_line_that_is_always_cut_is_slow_or_given_up,
+					  proc_end_all),
 		cmocka_unit_test_teardown(single_bytes_are_put_together, proc_end_all),
 		cmocka_unit_test_teardown(a_stopped_owner_applies_nothing_late, proc_end_all),
 		cmocka_unit_test_teardown(the_end_of_the_owner_ends_all_at_once, proc_end_all),
@@ -497,5 +560,6 @@ int main(void)
 					  proc_end_all),
 	};
 
+	cmocka_set_test_filter(getenv("XTAL_TEST_FILTER")); /* a pattern, for working on one */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

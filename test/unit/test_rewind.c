@@ -20,19 +20,24 @@ struct fixture {
 	struct xtal_requester r;
 };
 
-static void start_at(struct fixture *f, uint64_t first, bool resumable)
+static void start_with(struct fixture *f, uint64_t first, bool resumable, uint64_t piece)
 {
 	assert_int_equal(xtal_requester_init(&f->r,
 					     &(struct xtal_requester_config){
 						     .slots = f->slots,
 						     .window = WINDOW,
-						     .piece = PIECE,
+						     .piece = piece,
 						     .incarnation = 77,
 						     .first_seq = first,
 						     .margin = 10,
 						     .resumable = resumable,
 					     }),
 			 0);
+}
+
+static void start_at(struct fixture *f, uint64_t first, bool resumable)
+{
+	start_with(f, first, resumable, PIECE);
 }
 
 static void submit(struct fixture *f, enum xtal_msg_type type, uint64_t cookie, uint64_t len)
@@ -342,14 +347,142 @@ static void test_leases(void **state)
 	assert_true(xtal_requester_next_deadline(&f.r) == 450);
 }
 
+/* A carrier that gets nothing done is followed by shorter frames. */
+static void test_shorter_frames(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start_with(&f, FIRST, true, 800);
+	submit(&f, XTAL_MSG_WRITE, 1, 2000);
+	submit(&f, XTAL_MSG_WRITE, 2, 900);
+	assert_int_equal(xtal_requester_rewind(&f.r, 0, 7), 0); /* nothing was lost */
+	sends(&f, 1, 1, 0);
+	sends(&f, 2, 1, 800);
+	assert_int_equal(xtal_requester_rewind(&f.r, 1, 7), 0); /* one got through */
+	sends(&f, 2, 1, 800);
+	assert_int_equal(xtal_requester_rewind(&f.r, 1, 7), 0); /* none: 400 from here on */
+	sends(&f, 2, 1, 800);
+	sends(&f, 3, 1, 1200);
+	assert_int_equal(xtal_requester_rewind(&f.r, 2, 7), 0);
+	sends(&f, 3, 1, 1200);
+	assert_int_equal(xtal_requester_rewind(&f.r, 2, 7), 0); /* 200 */
+	for (uint64_t k = 0; k < 4; k++)
+		sends(&f, 3 + k, 1, 1200 + 200 * k);
+	/* those that are executed were of all lengths */
+	assert_int_equal(xtal_requester_rewind(&f.r, 5, 7), 0);
+	sends(&f, 6, 1, 1800);
+	sends(&f, 7, 2, 0);
+	sends(&f, 8, 2, 200);
+	assert_true(take(&f, answer_to(&f, 6, 1, 2000, 0, 0), 0).finished);
+	assert_true(f.r.piece == 400); /* for what begins from now on */
+	sends(&f, 9, 2, 400);
+	for (unsigned i = 0; i < 6; i++)
+		assert_int_equal(xtal_requester_rewind(&f.r, 6, 7), 0);
+	assert_true(f.r.piece == 400); /* no frame was lost meanwhile, but for the first time */
+	sends(&f, 7, 2, 0);
+	sends(&f, 8, 2, 400);
+	for (unsigned i = 0; i < 6; i++) {
+		assert_int_equal(xtal_requester_rewind(&f.r, 6, 7), 0);
+		sends(&f, 7, 2, 0);
+	}
+	assert_true(f.r.piece >= XTAL_REQUESTER_LEAST && f.r.piece < 2 * XTAL_REQUESTER_LEAST);
+}
+
+/* The same for READs, whose requests arrive each time. */
+static void test_shorter_reads(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start_with(&f, FIRST, true, 800);
+	submit(&f, XTAL_MSG_READ, 1, 1000);
+	sends(&f, 1, 1, 0);
+	sends(&f, 2, 1, 800);
+	assert_int_equal(xtal_requester_rewind(&f.r, 2, 7), 0);
+	sends(&f, 3, 1, 0);
+	sends(&f, 4, 1, 400);
+	take(&f, answer_to(&f, 3, 1, 1000, 0, 400), 0);
+	assert_int_equal(xtal_requester_rewind(&f.r, 4, 7), 0);
+	sends(&f, 5, 1, 400);
+	sends(&f, 6, 1, 800);
+	take(&f, answer_to(&f, 6, 1, 1000, 400, 400), -EPROTO);
+	take(&f, answer_to(&f, 5, 1, 1000, 400, 400), 0);
+	assert_true(take(&f, answer_to(&f, 6, 1, 1000, 800, 200), 0).finished);
+	assert_true(f.r.piece == 800 && f.r.reading == 0);
+}
+
+/* A READ that is asked for again and again does not live for ever. */
+static void test_reads_move_by_their_answers(void **state)
+{
+	struct fixture f;
+	struct xtal_request q = {
+		.cookie = 1, .type = XTAL_MSG_READ, .len = 300, .deadline = 200, .limit = 150
+	};
+
+	(void)state;
+	start_at(&f, FIRST, true);
+	assert_int_equal(xtal_requester_submit(&f.r, &q), 0);
+	for (uint64_t i = 0; i < 3; i++) {
+		for (uint64_t k = 1; k <= 3; k++)
+			sends(&f, 3 * i + k, 1, 100 * (k - 1));
+		xtal_requester_progress(&f.r, 3 * i + 2, 100);
+		assert_int_equal(xtal_requester_rewind(&f.r, 3 * i + 3, 110), 0);
+		assert_true(xtal_requester_next_deadline(&f.r) == 200);
+	}
+	sends(&f, 10, 1, 0);
+	take(&f, answer_to(&f, 10, 1, 300, 0, 100), 0); /* at 50 */
+	assert_true(xtal_requester_next_deadline(&f.r) == 200);
+	f.slots[0].request.deadline = 100;
+	assert_true(xtal_requester_next_deadline(&f.r) == 50 + 150);
+}
+
+/* What READs ask for is bounded: the last answer comes within the lease of its request. */
+static void test_reads_do_not_ask_for_all_at_once(void **state)
+{
+	const uint64_t len = XTAL_REQUESTER_AHEAD, most = len / XTAL_MSG_PIECE;
+	struct fixture f;
+
+	(void)state;
+	for (unsigned resumable = 0; resumable < 2; resumable++) {
+		start_with(&f, FIRST, resumable, XTAL_MSG_PIECE);
+		submit(&f, XTAL_MSG_READ, 1, len);
+		submit(&f, XTAL_MSG_READ, 2, len);
+		for (uint64_t k = 0; k < most; k++)
+			sends(&f, 1 + k, 1, k * XTAL_MSG_PIECE);
+		if (!resumable) {
+			sends(&f, 1 + most, 2, 0);
+			continue;
+		}
+		sends_nothing(&f);
+		take(&f, answer_to(&f, 1, 1, len, 0, XTAL_MSG_PIECE), 0);
+		sends(&f, 1 + most, 2, 0);
+		sends_nothing(&f);
+		xtal_requester_abandon(&f.r, 1, false);
+		assert_true(f.r.reading == XTAL_MSG_PIECE);
+		sends(&f, 2 + most, 2, XTAL_MSG_PIECE);
+		assert_int_equal(xtal_requester_rewind(&f.r, 1, 7), 0);
+		assert_true(f.r.reading == 0);
+		sends(&f, 2, 2, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_writes_go_on),    cmocka_unit_test(test_numbers_wrap),
-		cmocka_unit_test(test_reads_run_again), cmocka_unit_test(test_refused_rewinds),
-		cmocka_unit_test(test_fence),           cmocka_unit_test(test_abandoned_read),
-		cmocka_unit_test(test_abandoned_write), cmocka_unit_test(test_atomic),
+		cmocka_unit_test(test_writes_go_on),
+		cmocka_unit_test(test_numbers_wrap),
+		cmocka_unit_test(test_reads_run_again),
+		cmocka_unit_test(test_refused_rewinds),
+		cmocka_unit_test(test_fence),
+		cmocka_unit_test(test_abandoned_read),
+		cmocka_unit_test(test_abandoned_write),
+		cmocka_unit_test(test_atomic),
 		cmocka_unit_test(test_leases),
+		cmocka_unit_test(test_shorter_frames),
+		cmocka_unit_test(test_shorter_reads),
+		cmocka_unit_test(test_reads_move_by_their_answers),
+		cmocka_unit_test(test_reads_do_not_ask_for_all_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
