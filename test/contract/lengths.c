@@ -2,7 +2,7 @@
 /*
  * Lengths at which 32 bits, INT_MAX or the kernel's limit of 0x7ffff000 bytes per call go
  * wrong (F25, F27, F29). The memory is sparse: only what is looked at is ever filled.
- * ctest: timeout=240 label=soak serial
+ * ctest: timeout=240 label=soak serial hosts
  */
 #include "lib/pair.h"
 
@@ -123,7 +123,8 @@ static void lengths_around_the_limits_are_moved_whole(void **state)
 {
 	static const uint64_t lengths[] = { CAP + 1, 4 * GIB - 1, 2 * GIB + 1, CAP - 1,
 					    CAP,     2 * GIB - 1, 2 * GIB };
-	unsigned count = getenv("XTAL_TEST_SOAK") ? 7 : 2;
+	bool soak = getenv("XTAL_TEST_SOAK");
+	unsigned count = soak ? 7 : suite_path == XTAL_PATH_TCP ? 1 : 2;
 	struct dma_seg *local, l, r;
 	struct big b = { 0 };
 	struct pair p;
@@ -136,7 +137,9 @@ static void lengths_around_the_limits_are_moved_whole(void **state)
 		suite_skip("less than 3 GB of memory");
 	open_both(&p, &b, &mine, &local);
 	for (unsigned i = 0; i < count; i++) {
-		uint64_t len = lengths[i], tail = len % WINDOW ? len % WINDOW : WINDOW;
+		/* Between hosts gigabytes take too long; this is more than what lies in sockets. */
+		uint64_t len = !soak && suite_between_hosts() ? GIB / 4 + 1 : lengths[i];
+		uint64_t tail = len % WINDOW ? len % WINDOW : WINDOW;
 		uint64_t last = tail < 64 ? tail : 64;
 		uint8_t edge[64];
 
@@ -149,8 +152,11 @@ static void lengths_around_the_limits_are_moved_whole(void **state)
 			assert_ok(p.queue, len);
 			pair_peek(&p, b.addr + len - last, edge, last);
 			assert_int_equal(pattern_check(edge, last, i + 1, tail - last), -1);
-			pair_peek(&p, b.addr + CAP - 32, edge, 64);
-			assert_int_equal(pattern_check(edge, 64, i + 1, (CAP - 32) % WINDOW), -1);
+			if (len > CAP + 32) {
+				pair_peek(&p, b.addr + CAP - 32, edge, 64);
+				assert_int_equal(
+					pattern_check(edge, 64, i + 1, (CAP - 32) % WINDOW), -1);
+			}
 			pair_assert_pattern(&p, b.addr, tail, i + 1);
 		} else {
 			memset(mine, 0xff, WINDOW);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a queue promises: exactly its depth, one completion for each accepted operation, in
- * order, with the user_ctx of its post. ctest: timeout=180
+ * order, with the user_ctx of its post. ctest: timeout=180 hosts
  */
 #include "lib/pair.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Operations that must not be: wrong token, wrong context, outside of the segment. Each ends
- * with its status, writes nothing, and leaves the queue usable. ctest: timeout=120
+ * with its status, writes nothing, and leaves the queue usable. ctest: timeout=120 hosts
  */
 #include "lib/pair.h"
 

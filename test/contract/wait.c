@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Waiting: exact returns of poll, wait and wait_ae, no completion missed between the last look
- * and the sleep, no wake-up for nothing, timeouts exact under signals. ctest: timeout=180
+ * and the sleep, no wake-up for nothing, timeouts exact under signals. ctest: timeout=180 hosts
  */
 #include "lib/pair.h"
 

@@ -26,11 +26,13 @@ extern uint32_t suite_owner_eid;
 struct dma_device *suite_device(struct dma_device *list, uint32_t count);
 
 /* Per cent of n, by XTAL_TEST_SCALE; at least 1. XTAL_TEST_SOAK=1: twenty times as many; over tcp a
- * fifth. */
+ * fifth, between hosts a twentieth. */
 uint64_t suite_scale(uint64_t n);
 bool suite_sanitized(void);
+bool suite_between_hosts(void);
 /* For loops that a busy machine makes slow: the time (suite_now_ms) at which to be content
- * with fewer rounds; a minute hence with XTAL_TEST_SOAK=1 for each second given. */
+ * with fewer rounds; a minute hence with XTAL_TEST_SOAK=1 for each second given, between hosts a
+ * fifth of one. */
 uint64_t suite_deadline(unsigned seconds);
 /* Milliseconds since the system started; seconds of processor time this process used (O5). */
 uint64_t suite_now_ms(void);
