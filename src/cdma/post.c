@@ -41,11 +41,17 @@ static __attribute__((cold, noinline)) void refuse_arguments(const char *functio
 			function, (unsigned long long)local->len, XTAL_MAX_MESSAGE);
 }
 
+static inline bool are_good(const struct cdma_queue *q, const struct dma_seg *rmt,
+			    const struct dma_seg *local)
+{
+	return q && rmt && local && q->magic == CDMA_QUEUE_MAGIC && rmt->sva && rmt->len &&
+	       local->sva && local->len - 1 < XTAL_MAX_MESSAGE;
+}
+
 static inline bool arguments_are_bad(const char *function, const struct cdma_queue *q,
 				     const struct dma_seg *rmt, const struct dma_seg *local)
 {
-	if (xtal_likely(q && rmt && local && q->magic == CDMA_QUEUE_MAGIC && rmt->sva && rmt->len &&
-			local->sva && local->len - 1 < XTAL_MAX_MESSAGE))
+	if (xtal_likely(are_good(q, rmt, local)))
 		return false;
 	refuse_arguments(function, q, rmt, local);
 	return true;
@@ -126,19 +132,27 @@ static inline void set_common(struct xtal_op *op, enum xtal_opcode opcode,
 	op->key = key_of(q, rmt);
 }
 
-dma_status dma_write(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_seg *local_seg)
+/* All but the shortest; apart, so that those save no registers for it. */
+static __attribute__((noinline)) dma_status write_any(struct cdma_queue *q, struct dma_seg *rmt_seg,
+						      struct dma_seg *local_seg)
 {
-	struct cdma_queue *q = cdma_queue_of(queue);
 	struct xtal_op op;
 
 	if (arguments_are_bad("dma_write", q, rmt_seg, local_seg))
 		return DMA_STATUS_INVAL;
-	if (xtal_likely(local_seg->len == 8 &&
+	set_common(&op, XTAL_OP_WRITE, q, rmt_seg, local_seg);
+	return post("dma_write", q, &op);
+}
+
+dma_status dma_write(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_seg *local_seg)
+{
+	struct cdma_queue *q = cdma_queue_of(queue);
+
+	if (xtal_likely(are_good(q, rmt_seg, local_seg) && local_seg->len == 8 &&
 			xtal_queue_put8(q->core, key_of(q, rmt_seg), rmt_seg->sva, local_seg->sva,
 					q->pub.cfg.user_ctx) == 0))
 		return DMA_STATUS_OK;
-	set_common(&op, XTAL_OP_WRITE, q, rmt_seg, local_seg);
-	return post("dma_write", q, &op);
+	return write_any(q, rmt_seg, local_seg);
 }
 
 dma_status dma_read(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_seg *local_seg)
@@ -213,10 +227,9 @@ dma_status dma_cas(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_
 	return post("dma_cas", q, &op);
 }
 
-dma_status dma_faa(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_seg *local_seg,
-		   uint64_t add)
+static __attribute__((noinline)) dma_status faa_any(struct cdma_queue *q, struct dma_seg *rmt_seg,
+						    struct dma_seg *local_seg, uint64_t add)
 {
-	struct cdma_queue *q = cdma_queue_of(queue);
 	struct xtal_op op;
 	uint64_t len;
 
@@ -228,12 +241,21 @@ dma_status dma_faa(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_
 			    (unsigned long long)len);
 		return DMA_STATUS_INVAL;
 	}
-	if (xtal_likely(len == 8 && xtal_queue_add8(q->core, key_of(q, rmt_seg), rmt_seg->sva,
-						    local_seg->sva, q->pub.cfg.user_ctx, add) == 0))
-		return DMA_STATUS_OK;
 	set_common(&op, XTAL_OP_FAA, q, rmt_seg, local_seg);
 	op.len = len;
 	op.operand[0] = low_bytes(add, len);
 	op.operand[1] = 0;
 	return post("dma_faa", q, &op);
+}
+
+dma_status dma_faa(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_seg *local_seg,
+		   uint64_t add)
+{
+	struct cdma_queue *q = cdma_queue_of(queue);
+
+	if (xtal_likely(are_good(q, rmt_seg, local_seg) && local_seg->len == 8 &&
+			xtal_queue_add8(q->core, key_of(q, rmt_seg), rmt_seg->sva, local_seg->sva,
+					q->pub.cfg.user_ctx, add) == 0))
+		return DMA_STATUS_OK;
+	return faa_any(q, rmt_seg, local_seg, add);
 }

@@ -22,6 +22,24 @@ struct xtal_lane {
 	struct xtal_list node;
 };
 
+/* What it moved over one path: one writer, read by anybody. */
+struct xtal_moved {
+	_Atomic uint64_t ops, bytes; /* without the words */
+	_Atomic uint64_t words;      /* operations of 8 bytes that went the short way */
+};
+
+static inline uint64_t xtal_moved_ops(const struct xtal_moved *m)
+{
+	return atomic_load_explicit(&m->ops, memory_order_relaxed) +
+	       atomic_load_explicit(&m->words, memory_order_relaxed);
+}
+
+static inline uint64_t xtal_moved_bytes(const struct xtal_moved *m)
+{
+	return atomic_load_explicit(&m->bytes, memory_order_relaxed) +
+	       8 * atomic_load_explicit(&m->words, memory_order_relaxed);
+}
+
 /* Identity of a slot within the process: never 0. */
 static inline uint64_t xtal_lane_id(uint32_t context_number, uint32_t slot)
 {

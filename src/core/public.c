@@ -264,8 +264,8 @@ static void add_context(struct xtal_context *ctx, void *arg)
 		c->completed += get(&q->cq.tail);
 		c->failed += get(&q->failed);
 		for (unsigned i = 0; i < XTAL_PATH_COUNT; i++) {
-			c->ops[i] += get(&q->moved[i].ops);
-			c->bytes[i] += get(&q->moved[i].bytes);
+			c->ops[i] += xtal_moved_ops(&q->moved[i]);
+			c->bytes[i] += xtal_moved_bytes(&q->moved[i]);
 		}
 	}
 	xtal_unlock(&ctx->queues_lock);

@@ -92,8 +92,8 @@ static void keep_counts(struct xtal_queue *q)
 	xtal_count(&xtal_totals.completed, atomic_load(&q->cq.tail));
 	xtal_count(&xtal_totals.failed, atomic_load(&q->failed));
 	for (unsigned i = 0; i < XTAL_ARRAY_SIZE(q->moved); i++) {
-		xtal_count(&xtal_totals.ops[i], atomic_load(&q->moved[i].ops));
-		xtal_count(&xtal_totals.bytes[i], atomic_load(&q->moved[i].bytes));
+		xtal_count(&xtal_totals.ops[i], xtal_moved_ops(&q->moved[i]));
+		xtal_count(&xtal_totals.bytes[i], xtal_moved_bytes(&q->moved[i]));
 	}
 }
 

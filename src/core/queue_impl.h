@@ -53,11 +53,6 @@ enum xtal_kick_state {
 	XTAL_KICK_AGAIN
 };
 
-/* What moved over one path. */
-struct xtal_moved {
-	_Atomic uint64_t ops, bytes;
-};
-
 /* What every post reads or writes comes first, line by line. */
 struct xtal_queue {
 	_Alignas(XTAL_CACHE_LINE) struct xtal_bias lock; /* posting and execution */

@@ -185,8 +185,9 @@ int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal
 	struct xtal_xlats *x = &q->xlats;
 	struct xtal_link *link = grant->link;
 	struct xtal_seat *seat = seat_on(q, link);
-	bool direct = grant->reach.kind == XTAL_REACH_DIRECT && !link->full_fence &&
-		      xtal_config_inline() >= 8;
+	bool quick = !link->full_fence && xtal_config_inline() >= 8;
+	bool direct = quick && grant->reach.kind == XTAL_REACH_DIRECT;
+	uint64_t first8 = any8(grant->lo, grant->hi);
 	struct xtal_xlat *t;
 
 	if (!seat) {
@@ -209,9 +210,12 @@ int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal
 		.full_fence = link->full_fence,
 		.path = (uint8_t)grant->path,
 		.rights = (uint8_t)grant->rights,
-		.put8 = direct && grant->rights & XTAL_RIGHT_WRITE ? any8(grant->lo, grant->hi) : 0,
-		.add8 = direct && grant->rights & XTAL_RIGHT_ATOMIC ? any8(grant->lo, grant->hi)
-								    : 0,
+		.put8 = direct && grant->rights & XTAL_RIGHT_WRITE ? first8 : 0,
+		.add8 = direct && grant->rights & XTAL_RIGHT_ATOMIC ? first8 : 0,
+		.put8_by_cma = quick && grant->reach.kind == XTAL_REACH_CMA &&
+					       grant->rights & XTAL_RIGHT_WRITE
+				       ? first8
+				       : 0,
 		.shift = direct ? (uint64_t)(uintptr_t)grant->reach.base - grant->reach.lo : 0,
 		.moved = &q->moved[grant->path],
 		.inline_ops = inline_ops(grant),

@@ -8,7 +8,6 @@
 
 #include "base/copy.h"
 #include "os/vm.h"
-#include "path/iov.h"
 #include "path/path.h"
 
 static size_t tail_of(uint64_t addr, size_t len)
@@ -53,6 +52,14 @@ static int transfer(const struct xtal_reach *reach, struct xtal_shared_iov *iov,
 		if (!atomic_load_explicit(&iov[i].len, memory_order_relaxed))
 			return -ESTALE;
 	return -EFAULT;
+}
+
+int xtal_cma_put8(int pid, const struct xtal_shared_iov *iov, uint64_t local)
+{
+	struct xtal_os_iov mine = { .base = (void *)(uintptr_t)local, .len = 8 };
+	int64_t moved = xtal_os_peer_write(pid, &mine, 1, (const void *)&iov[1], 1);
+
+	return moved == 8 ? 0 : moved < 0 ? (int)moved : -ESTALE;
 }
 
 static int cma_put_body(const struct xtal_reach *reach, struct xtal_shared_iov *iov, uint64_t addr,

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "path/iov.h"
+
 enum xtal_reach_kind {
 	XTAL_REACH_NONE = 0,
 	XTAL_REACH_DIRECT,  /* plain loads and stores (self, sealed map) */
@@ -20,9 +22,6 @@ enum xtal_reach_kind {
 	XTAL_REACH_MESSAGE, /* only the owner's agent reaches it */
 	XTAL_REACH_KINDS,
 };
-
-/* The shared place for a remote vector that the owner may shorten to nothing. */
-struct xtal_shared_iov;
 
 /* How one executor reaches a range, for one operation. */
 struct xtal_reach {
@@ -78,6 +77,14 @@ struct xtal_path_ops {
 	/* A CPU atomic on naturally aligned memory. -EOPNOTSUPP: only the owner's agent can. */
 	int (*atomic)(const struct xtal_reach *reach, uint64_t addr, struct xtal_atomic *a);
 };
+
+/* CMA alone, 8 bytes at an aligned address: what prepare and put do, in few lines of code. */
+static inline void xtal_cma_prepare8(struct xtal_shared_iov *iov, uint64_t addr)
+{
+	atomic_store_explicit(&iov[1].base, addr, memory_order_relaxed);
+	atomic_store_explicit(&iov[1].len, 8, memory_order_relaxed);
+}
+int xtal_cma_put8(int pid, const struct xtal_shared_iov *iov, uint64_t local);
 
 /* Indexed by kind; NONE and MESSAGE have no entry (NULL). */
 extern const struct xtal_path_ops *const xtal_path_table[XTAL_REACH_KINDS];

@@ -18,6 +18,7 @@ set(CMAKE_C_FLAGS_RELEASE "-O2 -g")
 add_compile_definitions(_GNU_SOURCE= $<IF:$<CONFIG:Debug>,XTAL_DEBUG=1,XTAL_DEBUG=0>)
 add_compile_options(-Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes
 		    -Wpointer-arith -Wvla -Wundef)
+add_compile_options(-fno-plt) # calls between our libraries in every operation
 if(XTAL_CONVERSION)
 	add_compile_options(-Wconversion)
 endif()
