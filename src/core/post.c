@@ -11,6 +11,7 @@
 #include "core/config.h"
 #include "core/queue_impl.h"
 #include "os/proc.h"
+#include "os/vm.h"
 
 /* User memory of any effective type. */
 typedef uint64_t __attribute__((may_alias)) word8;
@@ -177,27 +178,26 @@ static int not_now(struct xtal_queue *q)
 }
 
 /*
- * The same over a path that asks the kernel for it: after a system call nothing of us is in the
- * first caches, and every line of code that is left out counts. Inside; leaves.
+ * The same by process_vm_writev. After a system call little of our code is left in the first
+ * caches, so this is short, and calls nothing. Inside; leaves.
  */
 static __attribute__((noinline)) int put8_by_cma(struct xtal_queue *q, struct xtal_key key,
 						 uint64_t addr, uint64_t local, uint64_t user)
 {
+	struct xtal_os_iov mine = { .base = (void *)(uintptr_t)local, .len = 8 };
 	const struct xtal_xlat *t = q->xlats.last;
-	bool here;
-	int err;
+	struct xtal_shared_iov *theirs;
+	bool moved = false;
 
 	if (!hits(q, key, addr, t->put8_by_cma, local))
 		return not_now(q);
-	xtal_cma_prepare8(t->activity->iov, addr);
+	theirs = &t->activity->iov[1]; /* the last word's, which is all there is */
+	atomic_store_explicit(&theirs->base, addr, memory_order_relaxed);
+	atomic_store_explicit(&theirs->len, 8, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release); /* the vector stands before the word */
-	if (!begin(q, t, q->xlats.mine)) {
-		end(q, t);
-		return not_now(q);
-	}
-	err = xtal_cma_put8(t->reach.pid, t->activity->iov, local);
-	here = end(q, t);
-	if (err || !here) /* what did not land is tried again, and its error told, by post */
+	if (begin(q, t, q->xlats.mine))
+		moved = xtal_os_peer_write1(t->reach.pid, &mine, theirs) == 8;
+	if (!end(q, t) || !moved) /* post tries again, and tells what is wrong */
 		return not_now(q);
 	succeed(q, t, XTAL_OP_WRITE, user);
 	return 0;

@@ -54,14 +54,6 @@ static int transfer(const struct xtal_reach *reach, struct xtal_shared_iov *iov,
 	return -EFAULT;
 }
 
-int xtal_cma_put8(int pid, const struct xtal_shared_iov *iov, uint64_t local)
-{
-	struct xtal_os_iov mine = { .base = (void *)(uintptr_t)local, .len = 8 };
-	int64_t moved = xtal_os_peer_write(pid, &mine, 1, (const void *)&iov[1], 1);
-
-	return moved == 8 ? 0 : moved < 0 ? (int)moved : -ESTALE;
-}
-
 static int cma_put_body(const struct xtal_reach *reach, struct xtal_shared_iov *iov, uint64_t addr,
 			const void *src, size_t len)
 {

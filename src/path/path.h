@@ -78,14 +78,6 @@ struct xtal_path_ops {
 	int (*atomic)(const struct xtal_reach *reach, uint64_t addr, struct xtal_atomic *a);
 };
 
-/* CMA alone, 8 bytes at an aligned address: what prepare and put do, in few lines of code. */
-static inline void xtal_cma_prepare8(struct xtal_shared_iov *iov, uint64_t addr)
-{
-	atomic_store_explicit(&iov[1].base, addr, memory_order_relaxed);
-	atomic_store_explicit(&iov[1].len, 8, memory_order_relaxed);
-}
-int xtal_cma_put8(int pid, const struct xtal_shared_iov *iov, uint64_t local);
-
 /* Indexed by kind; NONE and MESSAGE have no entry (NULL). */
 extern const struct xtal_path_ops *const xtal_path_table[XTAL_REACH_KINDS];
 
