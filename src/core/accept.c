@@ -68,26 +68,32 @@ static void turn_away(struct xtal_context *ctx)
 	keep_spare(ctx);
 }
 
-static void too_silent(struct xtal_timer *t)
+/* Ends a connection that says nothing, unless its greeting lies in the socket, unread. */
+static void end_if_silent(struct xtal_session *s, const char *why)
 {
-	struct xtal_session *s = xtal_container_of(t, struct xtal_session, greeting);
+	struct xtal_context *ctx = s->ctx;
+	uint32_t before = ctx->silent;
 
-	xtal_session_end(s, "it did not say whom it looks for");
+	xtal_session_ready(&s->sock);
+	if (ctx->silent == before)
+		xtal_session_end(s, why);
 }
 
-/* Too many say nothing: the oldest goes, unless its greeting lies in the socket, unread. */
+static void too_silent(struct xtal_timer *t)
+{
+	end_if_silent(xtal_container_of(t, struct xtal_session, greeting),
+		      "it did not say whom it looks for");
+}
+
+/* Too many say nothing: the oldest goes. */
 static void make_room(struct xtal_context *ctx)
 {
 	struct xtal_list *n = ctx->sessions.next;
-	uint32_t before = ctx->silent;
-	struct xtal_session *oldest;
 
 	while (xtal_container_of(n, struct xtal_session, node)->welcomed)
 		n = n->next;
-	oldest = xtal_container_of(n, struct xtal_session, node);
-	xtal_session_ready(&oldest->sock);
-	if (ctx->silent == before)
-		xtal_session_end(oldest, "too many connections say nothing");
+	end_if_silent(xtal_container_of(n, struct xtal_session, node),
+		      "too many connections say nothing");
 }
 
 static void accept_ready(struct xtal_source *src)

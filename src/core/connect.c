@@ -31,6 +31,9 @@
 /* Messages that are taken in one go. */
 #define MAX_MESSAGES 64u
 
+/* So often may an owner hang up before its welcome. */
+#define MAX_HANGUPS 3u
+
 static void close_fds(const int *fds, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -401,6 +404,22 @@ static int answer(struct xtal_link *link, const struct xtal_control *c, const in
 	return err;
 }
 
+/* The owner has hung up before its welcome. Maybe it lost its patience while we were stopped, or
+ * somebody else took over the port. True: it is asked again. */
+static bool ask_again(struct xtal_link *link)
+{
+	if (atomic_load(&link->state) != XTAL_LINK_CONNECTING || link->hangups == MAX_HANGUPS)
+		return false;
+	link->hangups++;
+	xtal_agent_unwatch(&link->sock);
+	xtal_agent_unwatch(&link->death);
+	xtal_engine_close_fd(link->sock.fd);
+	xtal_engine_close_fd(link->death.fd);
+	link->sock.fd = link->death.fd = -1;
+	xtal_link_again(link);
+	return true;
+}
+
 /* Takes what the socket has. */
 static void sock_ready(struct xtal_source *src)
 {
@@ -417,6 +436,8 @@ static void sock_ready(struct xtal_source *src)
 			break;
 		if (xtal_os_nudged(n, nfds))
 			continue;
+		if (n <= 0 && ask_again(link))
+			return;
 		if (n <= 0) {
 			xtal_link_fail(link, XTAL_UNREACHABLE,
 				       "the owner of port %u closed its context or died",

@@ -70,6 +70,11 @@ static void await(struct xtal_link *link)
 	xtal_agent_set_timer(&link->connecting, at, link_late);
 }
 
+void xtal_link_again(struct xtal_link *link)
+{
+	await(link);
+}
+
 static void link_task(struct xtal_task *task)
 {
 	struct xtal_link *link = xtal_container_of(task, struct xtal_link, task);

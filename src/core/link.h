@@ -61,6 +61,7 @@ struct xtal_link {
 	struct xtal_timer connecting;   /* again, or no longer */
 	struct xtal_source sock, death; /* sock: control messages, and doorbells both ways */
 	int pid;                        /* the target's, as we see it; 0: unknown */
+	unsigned hangups;               /* so often it went away before its welcome */
 	bool cma, peer_ring, stopped, draining;
 	const char *broken; /* the agent is to end the link for this reason */
 	uint32_t broken_status;
@@ -91,6 +92,8 @@ struct xtal_link *xtal_link_get(struct xtal_context *ctx, struct xtal_eid eid, u
 void xtal_link_put(struct xtal_link *link);
 /* Has the agent look at the link: connect, ask, or tidy up. */
 void xtal_link_post(struct xtal_link *link);
+/* On the agent, connecting without a socket: tries again soon, until the deadline. */
+void xtal_link_again(struct xtal_link *link);
 
 /* An activity word for one executor, or NULL when all are taken. brief: for a fragment. */
 struct xtal_activity *xtal_link_seat(struct xtal_link *link, bool brief);
