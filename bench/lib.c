@@ -250,12 +250,15 @@ void bench_open(struct bench_side *side, uint32_t depth)
 	cfg.addr = (uintptr_t)side->base;
 	cfg.len = side->len;
 	side->seg = side->ctx ? dma_register_seg(side->ctx, &cfg) : NULL;
-	queue.rmt_eid = side->list[0].attr.eid;
-	side->queue = side->seg ? dma_alloc_queue(side->ctx, &queue) : NULL;
-	if (!side->queue)
-		bench_die("no context, segment or queue");
+	if (!side->seg)
+		bench_die("no context or segment");
 	bench_tell(side, side->seg, sizeof(*side->seg));
 	bench_hear(side, &side->remote, sizeof(side->remote));
+	bench_tell(side, &side->list[0].attr.eid, sizeof(queue.rmt_eid));
+	bench_hear(side, &queue.rmt_eid, sizeof(queue.rmt_eid));
+	side->queue = dma_alloc_queue(side->ctx, &queue);
+	if (!side->queue)
+		bench_die("no queue");
 }
 
 void bench_path(const struct bench_side *side, char path[16])
