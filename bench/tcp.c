@@ -350,6 +350,7 @@ static void initiate(struct way *way)
 	if (!source_seg)
 		bench_die("no segment");
 	bench_path(&side, path);
+	bench_pin(0);
 	for (int w = 0; w < opt.count; w++)
 		calibrate(&way[w]);
 	for (unsigned r = 0; r < opt.rounds; r++) {
@@ -390,7 +391,8 @@ int main(int argc, char **argv)
 	}
 	setenv("XTAL_DEVICES", address_of(owner), 1);
 	setenv("XTAL_PATHS", "tcp", 1);
-	bench_pin(owner); /* threads inherit it */
+	if (owner)
+		bench_pin(1); /* its threads inherit it */
 	for (int w = 0; w < opt.count; w++) {
 		open_way(&way[w], opt.words[w], owner);
 		if (owner && way[w].stream.buf &&

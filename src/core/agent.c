@@ -17,6 +17,7 @@
 #include "os/thread.h"
 
 #define TICK_NS   5000000u
+#define PATIENCE  20000u /* ns: how long it looks for more work at least, if it may */
 #define HASH_SIZE 256u
 #define DOORBELL  1u /* tag of our own eventfd; sources begin behind it */
 
@@ -33,6 +34,8 @@ static struct {
 	bool removed;        /* a drain was, meanwhile */
 	uint64_t next_timer; /* not after the earliest of them */
 	bool timer_gone;     /* the earliest was stopped */
+	bool worked, sources; /* xtal_agent_stay() */
+	uint64_t patience;    /* ns: how long it looks for more before it sleeps */
 	struct xtal_lane lane;
 } agent = { .epoll = -1, .doorbell = -1 };
 
@@ -187,13 +190,34 @@ static bool run_sources(uint64_t deadline)
 	return n > 0;
 }
 
+void xtal_agent_stay(bool sources)
+{
+	agent.worked = true;
+	agent.sources |= sources;
+}
+
+/*
+ * Work has come after a sleep. One that was shorter than we may look around costs more than it
+ * saves, to whoever waits for us too: next time we look for longer.
+ */
+static void adapt(uint64_t slept, uint64_t most)
+{
+	uint64_t least = most < PATIENCE ? most : PATIENCE;
+
+	if (slept >= most)
+		agent.patience = least;
+	else
+		agent.patience = 2 * agent.patience < most ? 2 * agent.patience : most;
+}
+
 static void agent_run(void *arg)
 {
-	uint64_t spin = (uint64_t)xtal_config()->spin_us * 1000, active = 0, ticked = 0;
+	uint64_t most = (uint64_t)xtal_config()->spin_us * 1000, active = 0, ticked = 0, slept = 0;
 	unsigned rounds = 0;
 
 	(void)arg;
 	on_agent = true;
+	adapt(most, most);
 	for (;;) {
 		uint64_t now, deadline;
 		bool did;
@@ -201,10 +225,15 @@ static void agent_run(void *arg)
 		run_tasks();
 		if (atomic_load(&agent.state) == 2)
 			break;
-		did = run_drains();
+		did = run_drains() | agent.worked;
+		agent.worked = false;
 		now = xtal_os_now();
-		if (did)
+		if (did) {
 			active = now;
+			if (slept)
+				adapt(slept, most);
+			slept = 0;
+		}
 		if (atomic_load_explicit(&agent.ticks, memory_order_relaxed) &&
 		    now - ticked >= TICK_NS) {
 			ticked = now;
@@ -214,8 +243,8 @@ static void agent_run(void *arg)
 				atomic_store(&agent.ticks, true);
 		}
 		run_timers(now);
-		if (did || now - active < spin) {
-			if (++rounds % 64 == 0)
+		if (did || now - active < agent.patience) {
+			if (agent.sources || ++rounds % 64 == 0)
 				run_sources(0);
 			else if (!did)
 				xtal_cpu_relax();
@@ -226,7 +255,9 @@ static void agent_run(void *arg)
 		deadline = next_timer();
 		if (atomic_load(&agent.ticks) && deadline > now + TICK_NS)
 			deadline = now + TICK_NS;
+		agent.sources = false;
 		run_sources(deadline);
+		slept += xtal_os_now() - now;
 		xtal_count(&xtal_totals.agent_wakeups, 1);
 		drains_after_sleep(&agent.drains);
 	}

@@ -76,6 +76,10 @@ struct xtal_drain {
 void xtal_agent_add_drain(struct xtal_drain *d);
 void xtal_agent_remove_drain(struct xtal_drain *d);
 
+/* On the agent: a source has brought work, and more of it may come soon. sources: look there too
+ * before every sleep that is put off, not only now and then (else: a drain finds it). */
+void xtal_agent_stay(bool sources);
+
 /* The eventfd that wakes the agent; ours alone, no peer is given it. */
 int xtal_agent_doorbell(void);
 

@@ -105,11 +105,11 @@ static struct setting settings[COUNT] = {
 				     "pieces into which longer operations are cut, 16k..64m" },
 	[SPIN_US] = { .name = "XTAL_SPIN_US",
 		      .kind = KIND_SIZE,
-		      .fallback = 20,
+		      .fallback = 200,
 		      .min = 0,
 		      .max = 1000,
-		      .description =
-			      "how long the agent looks for more messages before it sleeps, us, 0..1000" },
+		      .description = "how long the agent looks for more messages before it "
+				     "sleeps, at most, us, 0..1000" },
 	[RING_BYTES] = { .name = "XTAL_RING_BYTES",
 			 .kind = KIND_SIZE,
 			 .fallback = 262144,

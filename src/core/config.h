@@ -20,7 +20,7 @@ struct xtal_config {
 	uint32_t timeout_ms;     /* without progress, default 8000 */
 	uint64_t inline_bytes;   /* up to this many are moved on the caller's thread at the post */
 	uint64_t fragment_bytes; /* pieces that pipelines execute together */
-	uint32_t spin_us;        /* how long the agent looks for more after a message */
+	uint32_t spin_us;        /* how long the agent looks for more after a message, at most */
 	uint64_t ring_bytes;     /* capacity of each direction of a message ring */
 	uint32_t idle_ms;        /* after so long without use a TCP connection is closed */
 	uint32_t revoke_ms;      /* patience with a peer that is in the middle of a copy */

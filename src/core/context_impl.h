@@ -18,7 +18,7 @@ struct xtal_tcp_server {
 	struct xtal_source listener; /* fd -1: none */
 	int spare_fd;                /* given up to turn a peer away when no other is left */
 	struct xtal_list greeting, sessions;
-	unsigned greeting_count;
+	unsigned greeting_count, hot_count;
 };
 
 /* Locks, in the order in which they may be taken:

@@ -34,6 +34,15 @@ static const char *who(const struct xtal_tcp_conn *c, char *buf, size_t size)
 	return buf;
 }
 
+static void cool(struct xtal_tcp_conn *c)
+{
+	if (!c->hot)
+		return;
+	xtal_agent_remove_drain(&c->drain);
+	c->hot = false;
+	c->ctx->tcp.hot_count--;
+}
+
 static void conn_close(struct xtal_tcp_conn *c)
 {
 	int fd = c->source.fd;
@@ -41,8 +50,7 @@ static void conn_close(struct xtal_tcp_conn *c)
 	if (!c->session)
 		c->ctx->tcp.greeting_count--;
 	xtal_list_remove(&c->node);
-	if (c->hot)
-		xtal_agent_remove_drain(&c->drain);
+	cool(c);
 	xtal_agent_stop_timer(&c->timer);
 	xtal_agent_unwatch(&c->source);
 	xtal_tcp_fini(&c->stream);
@@ -238,9 +246,7 @@ static bool conn_before_sleep(struct xtal_drain *d)
 {
 	struct xtal_tcp_conn *c = xtal_container_of(d, struct xtal_tcp_conn, drain);
 
-	/* Nothing came for a while: from now on epoll tells. */
-	xtal_agent_remove_drain(d);
-	c->hot = false;
+	cool(c); /* nothing came for a while: from now on epoll tells */
 	return true;
 }
 

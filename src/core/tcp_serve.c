@@ -22,6 +22,7 @@
 #define LOOK         (4u * 1024) /* bytes received at once while headers are expected */
 #define DIRECT_LEAST 2048u       /* payload that is received straight into the segment */
 #define ROUNDS       16u         /* receives of one connection before the others' turn */
+#define MAX_HOT      4u          /* connections that are looked at without being reported */
 
 /* The agent's: what a connection needs only while it is looked at. */
 static uint8_t look_bytes[LOOK];
@@ -425,11 +426,16 @@ static enum outcome receive(struct xtal_tcp_conn *c, bool *more, bool *did)
 	return feed(c, look_bytes, spill);
 }
 
+/* Looks at the connection itself from now on, for a while: a receive is cheaper than epoll, as long
+ * as few are hot. */
 static void make_hot(struct xtal_tcp_conn *c)
 {
-	if (!c->hot)
+	if (!c->hot && c->ctx->tcp.hot_count < MAX_HOT) {
 		xtal_agent_add_drain(&c->drain);
-	c->hot = true;
+		c->hot = true;
+		c->ctx->tcp.hot_count++;
+	}
+	xtal_agent_stay(!c->hot);
 }
 
 /* Sends what waits, and says what is to be watched for. False: the connection is gone. */
