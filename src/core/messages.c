@@ -194,13 +194,11 @@ static bool drain(struct xtal_drain *d)
 	uint64_t now;
 	bool did = false;
 
-	if (!xtal_trylock(&link->lock))
+	now = xtal_os_now();
+	if (xtal_messages_polled(link, now) || !xtal_trylock(&link->lock))
 		return false;
-	if (atomic_load(&link->state) == XTAL_LINK_UP && xtal_messages_in_use(link)) {
-		now = xtal_os_now();
-		if (!xtal_messages_polled(link, now))
-			did = xtal_messages_go_on(link, now, NULL);
-	}
+	if (atomic_load(&link->state) == XTAL_LINK_UP && xtal_messages_in_use(link))
+		did = xtal_messages_go_on(link, now, NULL);
 	xtal_unlock(&link->lock);
 	return did;
 }
@@ -210,6 +208,8 @@ static bool before_sleep(struct xtal_drain *d)
 	struct xtal_link *link = xtal_container_of(d, struct xtal_link, drain);
 	bool may = true;
 
+	if (xtal_messages_polled(link, xtal_os_now()))
+		return true; /* and holds the lock most of the time */
 	xtal_lock(&link->lock);
 	if (atomic_load(&link->state) == XTAL_LINK_UP && xtal_messages_in_use(link) &&
 	    !xtal_messages_polled(link, xtal_os_now()))
@@ -222,6 +222,8 @@ static void after_sleep(struct xtal_drain *d)
 {
 	struct xtal_link *link = xtal_container_of(d, struct xtal_link, drain);
 
+	if (xtal_messages_polled(link, xtal_os_now()))
+		return; /* whoever polls does it himself */
 	xtal_lock(&link->lock);
 	if (link->armed)
 		link->carrier->after_sleep(link);
