@@ -15,6 +15,7 @@
 #include "os/proc.h"
 #include "os/sock.h"
 #include "os/thread.h"
+#include "os/vm.h"
 
 #define TICK_NS   5000000u
 #define PATIENCE  20000u /* ns: how long it looks for more work at least, if it may */
@@ -22,7 +23,7 @@
 #define DOORBELL  1u /* tag of our own eventfd; sources begin behind it */
 
 static struct {
-	int epoll, doorbell;
+	int epoll, doorbell, bounce;
 	atomic_uint state; /* 0: no thread, 1: running, 2: asked to stop */
 	atomic_bool ticks;
 	struct xtal_lock lock; /* tasks */
@@ -31,13 +32,13 @@ static struct {
 	uint64_t next_id;
 	struct xtal_source *hash[HASH_SIZE];
 	struct xtal_list drains, timers;
-	bool removed;        /* a drain was, meanwhile */
-	uint64_t next_timer; /* not after the earliest of them */
-	bool timer_gone;     /* the earliest was stopped */
+	bool removed;         /* a drain was, meanwhile */
+	uint64_t next_timer;  /* not after the earliest of them */
+	bool timer_gone;      /* the earliest was stopped */
 	bool worked, sources; /* xtal_agent_stay() */
 	uint64_t patience;    /* ns: how long it looks for more before it sleeps */
 	struct xtal_lane lane;
-} agent = { .epoll = -1, .doorbell = -1 };
+} agent = { .epoll = -1, .doorbell = -1, .bounce = -1 };
 
 static _Thread_local bool on_agent;
 
@@ -267,6 +268,14 @@ static void agent_run(void *arg)
 	xtal_os_futex_wake(&agent.state, INT32_MAX);
 }
 
+/* The agent executes and answers by guarded copies of short pieces. */
+static void close_bounce(void)
+{
+	xtal_os_bounce_close();
+	xtal_engine_close_fd(agent.bounce);
+	agent.bounce = -1;
+}
+
 int xtal_agent_start(void)
 {
 	int err = xtal_os_epoll_create(&agent.epoll);
@@ -279,6 +288,8 @@ int xtal_agent_start(void)
 	err = xtal_os_epoll_add(agent.epoll, agent.doorbell, DOORBELL);
 	if (err)
 		goto close_doorbell;
+	if (!xtal_os_bounce_open(&agent.bounce))
+		xtal_engine_track_fd(agent.bounce);
 	xtal_engine_track_fd(agent.epoll);
 	xtal_engine_track_fd(agent.doorbell);
 	xtal_list_init(&agent.drains);
@@ -296,6 +307,7 @@ int xtal_agent_start(void)
 		return 0;
 	atomic_store(&agent.state, 0);
 	xtal_lane_fini(&agent.lane);
+	close_bounce();
 	xtal_engine_close_fd(agent.doorbell);
 	xtal_engine_close_fd(agent.epoll);
 	return err;
@@ -312,6 +324,7 @@ void xtal_agent_stop(void)
 	xtal_os_event_signal(agent.doorbell);
 	while (atomic_load(&agent.state) == 2)
 		xtal_os_futex_wait(&agent.state, 2, UINT64_MAX);
+	close_bounce();
 	xtal_engine_close_fd(agent.doorbell);
 	xtal_engine_close_fd(agent.epoll);
 	agent.doorbell = agent.epoll = -1;
@@ -319,7 +332,8 @@ void xtal_agent_stop(void)
 
 void xtal_agent_fork_child(void)
 {
-	agent.epoll = agent.doorbell = -1;
+	agent.epoll = agent.doorbell = agent.bounce = -1;
+	xtal_os_bounce_fork_child();
 	atomic_store(&agent.state, 0);
 	atomic_store(&agent.lock.held, 0);
 	for (unsigned i = 0; i < HASH_SIZE; i++)

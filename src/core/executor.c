@@ -92,10 +92,10 @@ int xtal_execute_put(uint64_t addr, const uint8_t *src, uint64_t len)
 {
 	uint8_t *dst = (uint8_t *)(uintptr_t)addr;
 	size_t tail = xtal_copy_tail_len(dst, len);
-	int err = xtal_os_guarded_copy(dst, src, len - tail);
+	int err = len > tail ? xtal_os_guarded_put(dst, src, len - tail) : 0;
 
 	atomic_thread_fence(memory_order_seq_cst);
-	return err ? err : xtal_os_guarded_copy(dst + len - tail, src + len - tail, tail);
+	return err ? err : xtal_os_guarded_put(dst + len - tail, src + len - tail, tail);
 }
 
 int xtal_execute_notify(const struct xtal_responder_effect *e)
@@ -170,7 +170,7 @@ uint32_t xtal_execute_read(struct xtal_context *ctx, const struct xtal_responder
 	if (status)
 		return status;
 	if (e->len &&
-	    xtal_os_guarded_copy(out, (const void *)(uintptr_t)(e->addr + e->offset), e->len))
+	    xtal_os_guarded_get(out, (const void *)(uintptr_t)(e->addr + e->offset), e->len))
 		status = XTAL_REMOTE_ACCESS;
 	xtal_execute_leave();
 	return status;

@@ -38,8 +38,8 @@ uint32_t xtal_messages_copy(struct xtal_link *link, struct xtal_pending *p, uint
 	if (xtal_registry_enter_local(&link->ctx->registry, link->ctx->number, addr, len,
 				      &link->lane.local))
 		return XTAL_LOCAL_ACCESS;
-	err = to_local ? xtal_os_guarded_copy(local, ring, len)
-		       : xtal_os_guarded_copy(ring, local, len);
+	err = to_local ? xtal_os_guarded_put(local, ring, len)
+		       : xtal_os_guarded_get(ring, local, len);
 	/* Release: the copy is over. Partner: xtal_lanes_busy(). */
 	atomic_store_explicit(&link->lane.local, 0, memory_order_release);
 	return err ? XTAL_LOCAL_ACCESS : XTAL_OK;

@@ -219,7 +219,7 @@ static int land_part(struct xtal_tcp_session *s, const uint8_t *in, uint64_t n)
 	int err = 0;
 
 	if (body)
-		err = xtal_os_guarded_copy((void *)(uintptr_t)(p.addr + at), in, body);
+		err = xtal_os_guarded_put((void *)(uintptr_t)(p.addr + at), in, body);
 	if (n > body)
 		memcpy(s->tail + (at + body - p.body), in + body, n - body);
 	return err ? err : landed(s, &p, n);

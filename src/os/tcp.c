@@ -203,8 +203,10 @@ int64_t xtal_os_tcp_send(int fd, const struct xtal_os_iov *iov, unsigned count)
 	struct msghdr msg = { .msg_iov = (struct iovec *)(uintptr_t)iov, .msg_iovlen = count };
 	long n;
 
-	do {
-		n = syscall(SYS_sendmsg, fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	do { /* one piece costs less than a list */
+		n = count == 1 ? syscall(SYS_sendto, fd, iov->base, iov->len,
+					 MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0ul)
+			       : syscall(SYS_sendmsg, fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }
@@ -215,7 +217,9 @@ int64_t xtal_os_tcp_recv(int fd, const struct xtal_os_iov *iov, unsigned count)
 	long n;
 
 	do {
-		n = syscall(SYS_recvmsg, fd, &msg, MSG_DONTWAIT);
+		n = count == 1 ? syscall(SYS_recvfrom, fd, iov->base, iov->len, MSG_DONTWAIT, NULL,
+					 NULL)
+			       : syscall(SYS_recvmsg, fd, &msg, MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
 }

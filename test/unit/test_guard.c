@@ -2,6 +2,7 @@
 /* Copies and probes that survive bad addresses; copies to and from another process. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -59,6 +60,10 @@ static void drop_area(char *area)
 	munmap(area + (HOLE + 1) * page, (PAGES - HOLE - 1) * page);
 }
 
+/* The functions under test: from memory of ours to memory that may not be there, and back. */
+static int (*put)(void *dst, const void *src, size_t len) = xtal_os_guarded_copy;
+static int (*get)(void *dst, const void *src, size_t len) = xtal_os_guarded_copy;
+
 static void good_copies(char *area, char *mine)
 {
 	static const size_t lengths[] = { 1, 7, 8, 4095, 4096, 4097, 65535, 65536 };
@@ -68,16 +73,16 @@ static void good_copies(char *area, char *mine)
 
 		for (size_t k = 0; k < len; k++)
 			mine[k] = (char)(k * 7 + len);
-		EXPECT(xtal_os_guarded_copy(area + 3, mine, len) == 0);
+		EXPECT(put(area + 3, mine, len) == 0);
 		EXPECT(memcmp(area + 3, mine, len) == 0);
 		EXPECT(area[3 + len] == 'i');
 		memset(mine, 0, len);
-		EXPECT(xtal_os_guarded_copy(mine, area + 3, len) == 0);
+		EXPECT(get(mine, area + 3, len) == 0);
 		EXPECT(mine[len - 1] == (char)((len - 1) * 7 + len));
 		memset(area, 'i', len + 8);
 	}
-	EXPECT(xtal_os_guarded_copy(NULL, NULL, 0) == 0);
-	EXPECT(xtal_os_guarded_copy(mine, area + READ_ONLY * page, page) == 0);
+	EXPECT(put(NULL, NULL, 0) == 0);
+	EXPECT(get(mine, area + READ_ONLY * page, page) == 0);
 }
 
 /* Exactly up to a bad page works, one byte more does not; on either side. */
@@ -85,27 +90,27 @@ static void bad_copies(char *area, char *mine)
 {
 	char *hole = area + HOLE * page;
 
-	EXPECT(xtal_os_guarded_copy(hole - 10, mine, 10) == 0);
-	EXPECT(xtal_os_guarded_copy(hole - 10, mine, 11) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(hole + page - 1, mine, 1) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(hole + page - 1, mine, 10) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(hole + page, mine, 10) == 0);
-	EXPECT(xtal_os_guarded_copy(mine, hole - 10, 10) == 0);
-	EXPECT(xtal_os_guarded_copy(mine, hole - 10, 11) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(mine, hole, 1) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(area, mine, HOLE * page) == 0);
-	EXPECT(xtal_os_guarded_copy(area, mine, HOLE * page + 1) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(mine, area, HOLE * page + 1) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(area + READ_ONLY * page, mine, 1) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(area + READ_ONLY * page - 1, mine, 2) == -EFAULT);
+	EXPECT(put(hole - 10, mine, 10) == 0);
+	EXPECT(put(hole - 10, mine, 11) == -EFAULT);
+	EXPECT(put(hole + page - 1, mine, 1) == -EFAULT);
+	EXPECT(put(hole + page - 1, mine, 10) == -EFAULT);
+	EXPECT(put(hole + page, mine, 10) == 0);
+	EXPECT(get(mine, hole - 10, 10) == 0);
+	EXPECT(get(mine, hole - 10, 11) == -EFAULT);
+	EXPECT(get(mine, hole, 1) == -EFAULT);
+	EXPECT(put(area, mine, HOLE * page) == 0);
+	EXPECT(put(area, mine, HOLE * page + 1) == -EFAULT);
+	EXPECT(get(mine, area, HOLE * page + 1) == -EFAULT);
+	EXPECT(put(area + READ_ONLY * page, mine, 1) == -EFAULT);
+	EXPECT(put(area + READ_ONLY * page - 1, mine, 2) == -EFAULT);
 	EXPECT(area[READ_ONLY * page] == 'i');
-	EXPECT(xtal_os_guarded_copy(area + NO_ACCESS * page, mine, 1) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(mine, area + NO_ACCESS * page, 1) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(NULL, mine, 8) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(mine, NULL, 8) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy((char *)UINTPTR_MAX - 3, mine, 8) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(mine, (char *)UINTPTR_MAX - 3, 8) == -EFAULT);
-	EXPECT(xtal_os_guarded_copy(mine, area, SIZE_MAX) == -EFAULT);
+	EXPECT(put(area + NO_ACCESS * page, mine, 1) == -EFAULT);
+	EXPECT(get(mine, area + NO_ACCESS * page, 1) == -EFAULT);
+	EXPECT(put(NULL, mine, 8) == -EFAULT);
+	EXPECT(get(mine, NULL, 8) == -EFAULT);
+	EXPECT(put((char *)UINTPTR_MAX - 3, mine, 8) == -EFAULT);
+	EXPECT(get(mine, (char *)UINTPTR_MAX - 3, 8) == -EFAULT);
+	EXPECT(get(mine, area, SIZE_MAX) == -EFAULT);
 }
 
 /* With an argument: the error by which the kernel refuses process_vm_writev. */
@@ -147,6 +152,67 @@ static void copy_in_child(void *arg)
 
 	EXPECT(xtal_os_guarded_copy(word, &two, sizeof(two)) == 0);
 	EXPECT(*word == 2);
+}
+
+/* In a child of the child the page is not there, and everything works without it. */
+static void bounce_after_fork(void *arg)
+{
+	xtal_os_bounce_fork_child();
+	guarded_copies(arg);
+}
+
+static void bounce_copies(void *arg)
+{
+	int fd = -1;
+
+	put = xtal_os_guarded_put;
+	get = xtal_os_guarded_get;
+	guarded_copies(arg); /* not open */
+	EXPECT(xtal_os_bounce_open(&fd) == 0);
+	EXPECT(fcntl(fd, F_GETFD) == FD_CLOEXEC);
+	guarded_copies(arg);
+	EXPECT(child_run(bounce_after_fork, arg) == 0);
+	guarded_copies(arg);
+	close(fd); /* by somebody: the slow way does it */
+	guarded_copies(arg);
+	xtal_os_bounce_close();
+	guarded_copies(arg);
+}
+
+static void bounced(void **state)
+{
+	(void)state;
+	assert_int_equal(child_run(bounce_copies, NULL), 0);
+}
+
+/* Two threads at once: each has its own bytes. */
+static void *bounce_much(void *arg)
+{
+	uint64_t from = (uintptr_t)arg, to = 0;
+
+	for (int i = 0; i < 20000; i++) {
+		from += 2;
+		if (xtal_os_guarded_put(&to, &from, 8) || to != from ||
+		    xtal_os_guarded_get(&to, &from, 8) || to != from)
+			return (void *)1;
+	}
+	return NULL;
+}
+
+static void bounced_by_two(void **state)
+{
+	pthread_t other;
+	void *result;
+	int fd;
+
+	(void)state;
+	assert_int_equal(xtal_os_bounce_open(&fd), 0);
+	assert_int_equal(pthread_create(&other, NULL, bounce_much, (void *)1), 0);
+	assert_null(bounce_much((void *)2));
+	assert_int_equal(pthread_join(other, &result), 0);
+	assert_null(result);
+	xtal_os_bounce_close();
+	close(fd);
 }
 
 static void guarded_after_fork(void **state)
@@ -311,6 +377,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(guarded),
 		cmocka_unit_test(guarded_without_process_vm),
+		cmocka_unit_test(bounced),
+		cmocka_unit_test(bounced_by_two),
 		cmocka_unit_test(guarded_after_fork),
 		cmocka_unit_test(guarded_in_a_storm),
 		cmocka_unit_test(probe_write),
