@@ -49,6 +49,7 @@ enum index {
 	SPIN_US,
 	RING_BYTES,
 	SOCKET_BYTES,
+	CONGESTION,
 	IDLE_MS,
 	REVOKE_MS,
 	ALLOW_CMA,
@@ -123,6 +124,14 @@ static struct setting settings[COUNT] = {
 			   .max = 268435456,
 			   .description =
 				   "buffers of each TCP socket, 0..256m; 0: the kernel sizes them" },
+	[CONGESTION] = { .name = "XTAL_CONGESTION",
+			 .kind = KIND_WORD,
+			 .fallback = 0,
+			 .min = 0,
+			 .max = 1,
+			 .words = { "near", "system" },
+			 .description = "congestion control of TCP: near: none that paces to peers "
+					"within 2 ms (default); system: always the system's" },
 	[IDLE_MS] = { .name = "XTAL_IDLE_MS",
 		      .kind = KIND_SIZE,
 		      .fallback = 300000,
@@ -362,6 +371,7 @@ static void load(void)
 	c->spin_us = (uint32_t)settings[SPIN_US].number;
 	c->paths_by_hand = strcmp(settings[PATHS].origin, "default") != 0;
 	xtal_os_tcp_buffers((unsigned)settings[SOCKET_BYTES].number);
+	xtal_os_tcp_leave_congestion(settings[CONGESTION].number);
 	c->idle_ms = (uint32_t)settings[IDLE_MS].number;
 	c->revoke_ms = (uint32_t)settings[REVOKE_MS].number;
 	c->allow_cma = settings[ALLOW_CMA].number;

@@ -7,6 +7,7 @@
 #ifndef XTAL_OS_TCP_H
 #define XTAL_OS_TCP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,10 @@ struct xtal_os_tcp_address {
 /* Sockets made from now on get buffers of this size each way (as far as the system lets us); 0: the
  * kernel sizes them as it goes. */
 void xtal_os_tcp_buffers(unsigned bytes);
+
+/* Sockets made from now on keep the system's congestion control, whatever the distance; else: only
+ * those to peers that are more than 2 ms away. */
+void xtal_os_tcp_leave_congestion(bool leave);
 
 /* Listens on the address; port 0: on one that the kernel chooses. Errors: -EADDRINUSE,
  * -EADDRNOTAVAIL (not an address of this host), -EACCES (the port is privileged), -errno. */
