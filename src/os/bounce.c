@@ -15,7 +15,7 @@
 #include "os/sock.h"
 #include "os/vm.h"
 
-#define SIZE     4096
+#define SIZE     (4u * 1024)
 #define LEAST_FD 512 /* a program that closes what it does not know shall not get our number */
 
 static struct {
