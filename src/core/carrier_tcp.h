@@ -23,7 +23,9 @@ struct xtal_tcp_link {
 	unsigned watched;        /* XTAL_OS_READABLE ..., what wakes the agent */
 	uint64_t full_until;     /* the socket was full: no use to try before */
 	bool unsent;             /* there is more to be sent, and room for it */
+	uint64_t since;          /* when connecting, or the TLS handshake, began */
 	bool connecting;         /* neither the socket nor TLS is ready */
+	bool shaking;            /* ... but the socket is */
 	bool hung;               /* the connection is over; the agent is to close it */
 	char text[160];          /* why the last attempt failed */
 };

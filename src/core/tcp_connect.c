@@ -167,7 +167,7 @@ static void close_connection(struct xtal_tcp_link *t)
 	xtal_engine_close_fd(t->link->sock.fd);
 	t->link->sock.fd = -1;
 	xtal_tcp_reset(&t->stream);
-	t->hung = t->connecting = t->unsent = false;
+	t->hung = t->connecting = t->shaking = t->unsent = false;
 	t->watched = 0;
 	t->full_until = 0;
 }
@@ -180,6 +180,7 @@ static void failed(struct xtal_tcp_link *t, int err, uint64_t now, const char **
 	xtal_text_eid(t->link->eid, eid, sizeof(eid));
 	snprintf(t->text, sizeof(t->text), "TCP port %u of %s: %s", t->link->tid & 0xffff, eid,
 		 strerror(-err));
+	xtal_log(XTAL_LOG_INFO, "xtal", "link %u: no connection: %s", t->link->id, t->text);
 	close_connection(t);
 	xtal_initiator_disconnected(&t->session, now);
 	/* Whoever held the port is gone, and with him all that might yet have landed. */
@@ -200,21 +201,35 @@ static void greet(struct xtal_tcp_link *t, uint64_t now)
 	xtal_agent_set_timer(&t->timer, now + LOOK_AGAIN, look);
 }
 
-/* Goes on with an attempt. */
+/* Goes on with an attempt. One that takes long is given up for another: the line may have been lost
+ * silently, and there is time for several before operations end. */
 static void go_on_connecting(struct xtal_tcp_link *t, uint64_t now, const char **text)
 {
+	uint64_t patience = t->session.config.silence;
 	int err = xtal_tcp_connected(&t->stream);
 
 	if (err == -EINPROGRESS) {
+		if (now - t->since >= patience) {
+			failed(t, -ETIMEDOUT, now, text);
+			return;
+		}
 		watch(t, XTAL_OS_WRITABLE | XTAL_OS_ONCE);
+		xtal_agent_set_timer(&t->timer, t->since + patience, look);
 		return;
+	}
+	if (!err && !t->shaking) {
+		t->shaking = true;
+		t->since = now;
 	}
 	if (!err)
 		err = xtal_tcp_handshake(&t->stream);
+	if (err == -EAGAIN && now - t->since >= patience)
+		err = -ETIMEDOUT;
 	if (!err) {
 		greet(t, now);
 	} else if (err == -EAGAIN) {
 		t->watched = 0;
+		xtal_agent_set_timer(&t->timer, t->since + patience, look);
 		watch(t, XTAL_OS_ONCE | (xtal_tcp_wants_write(&t->stream) ? XTAL_OS_WRITABLE
 									  : XTAL_OS_READABLE));
 	} else if (err == -EACCES || err == -EPROTO) {
@@ -312,6 +327,7 @@ static int begin(struct xtal_tcp_link *t)
 	xtal_engine_track_fd(t->stream.fd);
 	link->sock = (struct xtal_source){ .fd = t->stream.fd, .ready = ready };
 	t->connecting = true;
+	t->since = xtal_os_now();
 	err = xtal_agent_watch(&link->sock);
 	if (!err && tls)
 		err = xtal_tcp_secure(&t->stream, tls, false);

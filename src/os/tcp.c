@@ -15,6 +15,13 @@
 
 #define BACKLOG 1024
 
+/* Seconds after which a peer is asked whether it is still there, between the questions, and how
+ * many; ms after which what it does not acknowledge ends the connection. */
+#define ASK_AFTER   30
+#define ASK_EVERY   10
+#define ASK_TIMES   3
+#define ACKED_IN_MS 60000
+
 _Static_assert(sizeof(struct xtal_os_iov) == sizeof(struct iovec), "passed to the kernel as it is");
 
 union address {
@@ -126,6 +133,19 @@ static int new_socket(int family)
 	return fd;
 }
 
+/* A peer that has gone without a word would keep its connection for ever. What is set for a listener
+ * holds for the connections that it accepts. */
+static void look_after(int sock)
+{
+	int on = 1, after = ASK_AFTER, every = ASK_EVERY, times = ASK_TIMES, acked = ACKED_IN_MS;
+
+	setsockopt(sock, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(sock, IPPROTO_TCP, TCP_KEEPIDLE, &after, sizeof(after));
+	setsockopt(sock, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
+	setsockopt(sock, IPPROTO_TCP, TCP_KEEPCNT, &times, sizeof(times));
+	setsockopt(sock, IPPROTO_TCP, TCP_USER_TIMEOUT, &acked, sizeof(acked));
+}
+
 int xtal_os_tcp_listen(const struct xtal_os_tcp_address *at, int *fd)
 {
 	union address addr;
@@ -134,6 +154,7 @@ int xtal_os_tcp_listen(const struct xtal_os_tcp_address *at, int *fd)
 
 	if (sock < 0)
 		return sock;
+	look_after(sock);
 	if (bind(sock, &addr.any, len) || listen(sock, BACKLOG)) {
 		err = -errno;
 		close(sock);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * TCP between hosts: listening, connecting, moving bytes. All sockets are non-blocking and
- * CLOEXEC, send small segments at once, and never raise SIGPIPE. Whether the peer lives is the
- * caller's to find out: the kernel's keepalive is off.
+ * CLOEXEC, send small segments at once, and never raise SIGPIPE. Of connections that were
+ * accepted the kernel finds out, in a minute, that the peer has gone without a word; of others
+ * that is the caller's to find out.
  */
 #ifndef XTAL_OS_TCP_H
 #define XTAL_OS_TCP_H

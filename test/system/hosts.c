@@ -24,7 +24,7 @@
 
 #define SEGMENT    ((size_t)1 << 20)
 #define BLOCK      ((size_t)100000)
-#define TIMEOUT_MS 4000u
+#define TIMEOUT_MS 3000u
 #define PATIENCE   120000u
 
 static char key_file[64];
@@ -50,7 +50,7 @@ static void settle(unsigned host)
 	netns_enter(s->n.host[host]);
 	setenv("XTAL_SECURITY", s->tls ? "tls" : "none", 1);
 	setenv("XTAL_KEY_FILE", key_file, 1);
-	setenv("XTAL_TIMEOUT_MS", "4000", 1);
+	setenv("XTAL_TIMEOUT_MS", "3000", 1);
 	setenv("XTAL_LOG", "/dev/null", 0);
 }
 
@@ -250,8 +250,9 @@ static void matrix(bool tls)
 		{ "stalled", { .end = PROXY_STALL, .after = 30000, .stall_ms = 700 }, true },
 		{ "delayed", { .delay_us = 3000 }, true },
 		{ "single bytes", { .grain = 1, .grained = 1500 }, true },
-		{ "half open", { .end = PROXY_LOSE, .after = 20000 }, false },
-		{ "half open at once", { .end = PROXY_LOSE, .after = 100 }, false },
+		{ "half open", { .end = PROXY_LOSE, .after = 20000 }, true },
+		{ "half open at once", { .end = PROXY_LOSE, .after = 100 }, true },
+		{ "half open in the handshake", { .end = PROXY_LOSE, .after = 600 }, true },
 	};
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

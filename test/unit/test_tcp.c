@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <cmocka.h>
@@ -59,6 +60,33 @@ static void join(struct xtal_eid eid, int ends[2])
 	assert_true(xtal_eid_equal(peer.eid, eid));
 	assert_int_equal(peer.port, xtal_os_tcp_port(ends[0]));
 	xtal_os_close(listener);
+}
+
+static int option(int fd, int level, int name)
+{
+	int value = -1;
+	socklen_t len = sizeof(value);
+
+	assert_int_equal(getsockopt(fd, level, name, &value, &len), 0);
+	return value;
+}
+
+/* A peer without a word is gone in a minute, for the side that accepted it. */
+static void test_accepted_peers_are_looked_after(void **state)
+{
+	int ends[2];
+
+	(void)state;
+	join(loopback(), ends);
+	assert_int_not_equal(option(ends[1], SOL_SOCKET, SO_KEEPALIVE), 0);
+	assert_in_range(option(ends[1], IPPROTO_TCP, TCP_KEEPIDLE) +
+				option(ends[1], IPPROTO_TCP, TCP_KEEPINTVL) *
+					option(ends[1], IPPROTO_TCP, TCP_KEEPCNT),
+			1, 60);
+	assert_int_equal(option(ends[0], SOL_SOCKET, SO_KEEPALIVE), 0);
+	assert_int_not_equal(option(ends[1], IPPROTO_TCP, TCP_NODELAY), 0);
+	xtal_os_close(ends[0]);
+	xtal_os_close(ends[1]);
 }
 
 static void pass_a_word(struct xtal_eid eid)
@@ -428,6 +456,7 @@ static void interests_change(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_accepted_peers_are_looked_after),
 		cmocka_unit_test(a_word_passes),
 		cmocka_unit_test(a_port_has_one_owner),
 		cmocka_unit_test(nobody_is_refused),
