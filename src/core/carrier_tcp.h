@@ -27,7 +27,6 @@ struct xtal_tcp_link {
 	bool connecting;         /* neither the socket nor TLS is ready */
 	bool shaking;            /* ... but the socket is */
 	bool hung;               /* the connection is over; the agent is to close it */
-	char text[160];          /* why the last attempt failed */
 };
 
 /* On the agent: closes a connection that is over, makes one that is needed. */

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "core/carrier.h"
-#include "core/carrier_tcp.h"
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
@@ -51,9 +50,9 @@ static void link_late(struct xtal_timer *t)
 		return;
 	if (xtal_os_now() < link->connect_deadline)
 		xtal_link_post(link);
-	else if (link->tcp && link->tcp->text[0])
+	else if (link->attempt[0])
 		xtal_link_fail(link, XTAL_UNREACHABLE, "no connection within %u ms: %s",
-			       xtal_config()->timeout_ms, link->tcp->text);
+			       xtal_config()->timeout_ms, link->attempt);
 	else
 		xtal_link_fail(link, XTAL_UNREACHABLE,
 			       "the owner holds port %u but did not answer within %u ms",

@@ -57,6 +57,7 @@ struct xtal_link {
 
 	const struct xtal_carrier *carrier;
 	uint64_t connect_deadline;
+	char attempt[160]; /* tcp: why the last attempt to connect failed, or the connection went */
 	struct xtal_task task;          /* connect, send questions */
 	struct xtal_timer connecting;   /* again, or no longer */
 	struct xtal_source sock, death; /* sock: control messages, and doorbells both ways */

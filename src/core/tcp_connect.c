@@ -112,7 +112,7 @@ void xtal_tcp_link_hang_up(struct xtal_tcp_link *t, const char *why, uint64_t no
 
 	if (t->hung || t->stream.fd < 0)
 		return;
-	snprintf(t->text, sizeof(t->text), "%s", why);
+	snprintf(t->link->attempt, sizeof(t->link->attempt), "%s", why);
 	xtal_log(XTAL_LOG_INFO, "xtal", "link %u: connection lost: %s", link->id, why);
 	xtal_tcp_shutdown(&t->stream);
 	t->hung = true;
@@ -178,16 +178,17 @@ static void failed(struct xtal_tcp_link *t, int err, uint64_t now, const char **
 	char eid[XTAL_EID_TEXT];
 
 	xtal_text_eid(t->link->eid, eid, sizeof(eid));
-	snprintf(t->text, sizeof(t->text), "TCP port %u of %s: %s", t->link->tid & 0xffff, eid,
-		 strerror(-err));
-	xtal_log(XTAL_LOG_INFO, "xtal", "link %u: no connection: %s", t->link->id, t->text);
+	snprintf(t->link->attempt, sizeof(t->link->attempt), "TCP port %u of %s: %s",
+		 t->link->tid & 0xffff, eid, strerror(-err));
+	xtal_log(XTAL_LOG_INFO, "xtal", "link %u: no connection: %s", t->link->id,
+		 t->link->attempt);
 	close_connection(t);
 	xtal_initiator_disconnected(&t->session, now);
 	/* Whoever held the port is gone, and with him all that might yet have landed. */
 	if (err == -ECONNREFUSED) {
-		snprintf(t->text, sizeof(t->text), "nobody holds TCP port %u of %s",
-			 t->link->tid & 0xffff, eid);
-		*text = t->text;
+		snprintf(t->link->attempt, sizeof(t->link->attempt),
+			 "nobody holds TCP port %u of %s", t->link->tid & 0xffff, eid);
+		*text = t->link->attempt;
 	}
 }
 
@@ -223,18 +224,19 @@ static void go_on_connecting(struct xtal_tcp_link *t, uint64_t now, const char *
 	}
 	if (!err)
 		err = xtal_tcp_handshake(&t->stream);
-	if (err == -EAGAIN && now - t->since >= patience)
+	if (err == -EAGAIN && now - t->since >= 2 * patience) /* it takes several round trips */
 		err = -ETIMEDOUT;
 	if (!err) {
 		greet(t, now);
 	} else if (err == -EAGAIN) {
 		t->watched = 0;
-		xtal_agent_set_timer(&t->timer, t->since + patience, look);
+		xtal_agent_set_timer(&t->timer, t->since + 2 * patience, look);
 		watch(t, XTAL_OS_ONCE | (xtal_tcp_wants_write(&t->stream) ? XTAL_OS_WRITABLE
 									  : XTAL_OS_READABLE));
 	} else if (err == -EACCES || err == -EPROTO) {
-		snprintf(t->text, sizeof(t->text), "TLS: %s", xtal_tcp_reason(&t->stream, err));
-		*text = t->text;
+		snprintf(t->link->attempt, sizeof(t->link->attempt), "TLS: %s",
+			 xtal_tcp_reason(&t->stream, err));
+		*text = t->link->attempt;
 	} else {
 		failed(t, err, now, text);
 	}
@@ -317,7 +319,7 @@ static int begin(struct xtal_tcp_link *t)
 	int err;
 
 	if (xtal_security_wanted(link->eid)) {
-		err = xtal_security_context(&tls, t->text, sizeof(t->text));
+		err = xtal_security_context(&tls, t->link->attempt, sizeof(t->link->attempt));
 		if (err)
 			return err;
 	}
@@ -355,7 +357,7 @@ void xtal_tcp_link_drive(struct xtal_link *link)
 	     xtal_requester_is_busy(&link->requester))) {
 		err = begin(t);
 		if (err == -ENOKEY)
-			text = t->text;
+			text = t->link->attempt;
 		else if (err)
 			failed(t, err, now, &text);
 		else
