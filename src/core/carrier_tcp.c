@@ -165,7 +165,7 @@ static void answer(struct xtal_tcp_link *t, const struct xtal_requester_effect *
 	atomic_store_explicit(&p->progress, now, memory_order_relaxed);
 	if (!e->finished)
 		return;
-	if (!status && (p->op.opcode == XTAL_OP_CAS || p->op.opcode == XTAL_OP_FAA))
+	if (!status && xtal_op_is_atomic(p->op.opcode))
 		status = xtal_messages_copy(t->link, p, 0, old, p->op.len, true);
 	xtal_messages_finish(p, status, mine);
 }

@@ -33,6 +33,7 @@ enum xtal_async_type {
 	XTAL_ASYNC_CQ_ERROR = 0,
 	XTAL_ASYNC_QUEUE_ERROR = 1,
 	XTAL_ASYNC_DEVICE_GONE = 2,
+	XTAL_ASYNC_RECEIVE_LIMIT = 3, /* of a receive queue */
 };
 struct xtal_async_event {
 	enum xtal_async_type type;

@@ -31,6 +31,10 @@ void xtal_cq_fini(struct xtal_cq *cq)
 
 void xtal_cq_notify(struct xtal_cq *cq)
 {
+	if (cq->shared) {
+		xtal_cq_tell(cq);
+		return;
+	}
 	if (cq->armed) {
 		cq->armed = false;
 		xtal_os_event_signal(atomic_load_explicit(&cq->fd, memory_order_relaxed));

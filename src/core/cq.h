@@ -25,6 +25,7 @@ struct xtal_cq {
 	bool armed;  /* the fd is to be signalled */
 	uint32_t sleepers;
 	_Atomic int fd; /* -1: none yet */
+	bool shared;    /* a shared completion queue takes from here (feed.h) */
 	/* consumer */
 	_Alignas(XTAL_CACHE_LINE) struct xtal_bias consumer;
 	_Atomic uint64_t head;
@@ -37,6 +38,8 @@ void xtal_cq_fini(struct xtal_cq *cq);
 
 /* Wakes sleepers and signals the fd. Under the lock. */
 void xtal_cq_notify(struct xtal_cq *cq);
+/* The same for a queue's that is shared (queue_shared.c). */
+void xtal_cq_tell(struct xtal_cq *cq);
 
 /* Under the lock. There is room: the place of the next completion, seen by nobody until the
  * push that follows. */

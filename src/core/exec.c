@@ -52,10 +52,11 @@ static uint32_t status_of(int err, const struct xtal_op *op)
 	return XTAL_REMOTE_ACCESS;
 }
 
+_Static_assert((int)XTAL_ATOMIC_XOR == (int)XTAL_OP_XOR - (int)XTAL_OP_CAS, "the same order");
+
 static int do_atomic(const struct xtal_op *op, const struct xtal_xlat *t, uint32_t *status)
 {
-	struct xtal_atomic a = { .op = op->opcode == XTAL_OP_CAS ? XTAL_ATOMIC_CAS
-								 : XTAL_ATOMIC_FAA,
+	struct xtal_atomic a = { .op = (enum xtal_atomic_op)(op->opcode - XTAL_OP_CAS),
 				 .size = (unsigned)op->len,
 				 .operand = { op->operand[0], op->operand[1] },
 				 .compare = { op->compare[0], op->compare[1] } };
@@ -76,6 +77,7 @@ static inline bool done_with(struct xtal_completion *c, const struct xtal_op *op
 {
 	c->user = op->user;
 	c->opcode = op->opcode;
+	c->flags = op->flags;
 	c->status = (uint16_t)status;
 	c->len = status ? 0 : (uint32_t)op->len;
 	c->peer = t ? t->peer : (struct xtal_peer){ 0 };
@@ -110,8 +112,7 @@ static inline int touch(const struct xtal_op *op, const struct xtal_xlat *t, uin
 	case XTAL_OP_READ:
 		err = t->ops->get(&t->reach, t->activity->iov, op->remote.addr, local, op->len);
 		break;
-	case XTAL_OP_CAS:
-	case XTAL_OP_FAA:
+	default:
 		err = do_atomic(op, t, status);
 		break;
 	}

@@ -124,6 +124,8 @@ uint32_t xtal_execute_write(struct xtal_context *ctx, const struct xtal_responde
 	return err ? XTAL_REMOTE_ACCESS : XTAL_OK;
 }
 
+_Static_assert((int)XTAL_ATOMIC_XOR == (int)XTAL_MSG_XOR - (int)XTAL_MSG_CAS, "the same order");
+
 uint32_t xtal_execute_atomic(struct xtal_context *ctx, const struct xtal_responder_effect *e,
 			     uint64_t old[2])
 {
@@ -136,12 +138,7 @@ uint32_t xtal_execute_atomic(struct xtal_context *ctx, const struct xtal_respond
 	uint32_t status;
 
 	xtal_count(&xtal_totals.served, 1);
-	if (e->atomic == XTAL_MSG_CAS)
-		a.op = XTAL_ATOMIC_CAS;
-	else if (e->atomic == XTAL_MSG_FAA)
-		a.op = XTAL_ATOMIC_FAA;
-	else
-		return XTAL_REMOTE_UNSUPPORTED;
+	a.op = (enum xtal_atomic_op)(e->atomic - XTAL_MSG_CAS);
 	if ((a.size != 4 && a.size != 8 && (a.size != 16 || a.op != XTAL_ATOMIC_CAS)) ||
 	    addr % a.size)
 		return XTAL_REMOTE_UNSUPPORTED;

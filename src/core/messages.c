@@ -132,8 +132,13 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 		break;
 	case XTAL_OP_CAS:
 	case XTAL_OP_FAA:
+	case XTAL_OP_SWAP:
+	case XTAL_OP_SUB:
+	case XTAL_OP_AND:
+	case XTAL_OP_OR:
+	case XTAL_OP_XOR:
 		r.type = XTAL_MSG_ATOMIC;
-		r.atomic = op->opcode == XTAL_OP_CAS ? XTAL_MSG_CAS : XTAL_MSG_FAA;
+		r.atomic = (enum xtal_msg_atomic)(op->opcode - XTAL_OP_CAS + XTAL_MSG_CAS);
 		r.operand_size = (uint8_t)op->len;
 		r.rights = XTAL_MSG_RIGHT_ATOMIC;
 		memcpy(r.operand, op->operand, sizeof(r.operand));
@@ -142,6 +147,12 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 		if (op->len < 16)
 			r.operand[1] = r.compare[1] = 0;
 		break;
+	case XTAL_OP_NOP:
+	case XTAL_OP_SEND:
+	case XTAL_OP_SEND_IMM:
+	case XTAL_OP_SEND_INVALIDATE:
+	case XTAL_OP_WRITE_IMM:
+		return XTAL_UNSUPPORTED;
 	}
 	if (op->flags & XTAL_OP_NOTIFY && op->notify.tid == op->remote.tid &&
 	    xtal_eid_equal(op->notify.eid, op->remote.eid)) {

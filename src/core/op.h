@@ -13,8 +13,31 @@ enum xtal_opcode {
 	XTAL_OP_WRITE = 0,
 	XTAL_OP_READ = 1,
 	XTAL_OP_CAS = 2, /* operand 4, 8 or 16 bytes */
-	XTAL_OP_FAA = 3, /* operand 4 or 8 bytes */
+	XTAL_OP_FAA =
+		3, /* operand 4 or 8 bytes, like those that follow; all return the old value */
+	XTAL_OP_SWAP = 4,
+	XTAL_OP_SUB = 5,
+	XTAL_OP_AND = 6,
+	XTAL_OP_OR = 7,
+	XTAL_OP_XOR = 8,
+	XTAL_OP_NOP = 9, /* completes in its turn; names no memory */
+	/* Two-sided: each takes one receive of the endpoint that op.notify names. */
+	XTAL_OP_SEND = 10,
+	XTAL_OP_SEND_IMM = 11,        /* notify_data: the immediate value */
+	XTAL_OP_SEND_INVALIDATE = 12, /* notify_data: the id that the receiver shall withdraw */
+	XTAL_OP_WRITE_IMM = 13,       /* a WRITE; then the message, without data, with the value */
 };
+
+static inline bool xtal_op_is_atomic(uint8_t opcode)
+{
+	return opcode >= XTAL_OP_CAS && opcode <= XTAL_OP_XOR;
+}
+
+/* Two-sided without data for a segment. */
+static inline bool xtal_op_is_send(uint8_t opcode)
+{
+	return opcode >= XTAL_OP_SEND && opcode <= XTAL_OP_SEND_INVALIDATE;
+}
 
 /* A place in a peer's memory. Plain values, read at the post. */
 struct xtal_remote {
@@ -34,18 +57,34 @@ struct xtal_key {
 enum {
 	XTAL_OP_NOTIFY = 1,      /* a write that stores notify_data at notify after its data */
 	XTAL_OP_OWN_PAYLOAD = 2, /* the core's own: local is the core's memory, not a segment */
+	/* For queues with a shared completion queue: */
+	XTAL_OP_UNSIGNALLED = 4, /* no completion unless it fails; its place in the queue is given
+				  * back when one posted later is polled */
+	XTAL_OP_SOLICITED = 8,   /* a message: its receive counts as solicited */
+	XTAL_OP_SGES = 16,   /* local is the address of `sges` struct xtal_sge, read at the post */
+	XTAL_OP_INLINE = 32, /* the data is read at the post, wherever it lies */
+	XTAL_OP_ANY_LOCAL = 64, /* local memory need not be registered */
+};
+
+/* A piece of local memory. */
+struct xtal_sge {
+	uint64_t addr, len; /* len may be 0 */
 };
 
 struct xtal_op {
 	uint64_t user;  /* returned in the completion */
 	uint64_t local; /* address in this process: source, or destination of READ/CAS/FAA */
-	uint64_t len;   /* bytes, 1 .. 2^32 - 1; operand size for atomics */
+	uint64_t len;   /* bytes, 1 .. 2^32 - 1 (messages and WRITE_IMM also 0); operand size for
+			 * atomics; SGES: the sum */
 	struct xtal_remote remote;
 	struct xtal_key key; /* of remote */
 	uint8_t opcode;      /* enum xtal_opcode */
-	uint8_t flags;       /* XTAL_OP_NOTIFY */
-	uint64_t operand[2]; /* FAA: the addend. CAS: the new value, low bytes first */
+	uint8_t flags;       /* XTAL_OP_NOTIFY ... */
+	uint8_t sges;        /* with XTAL_OP_SGES */
+	uint64_t operand[2]; /* FAA ... XOR: the value. CAS: the new value, low bytes first */
 	uint64_t compare[2]; /* CAS: the expected value */
+	/* NOTIFY: where the word goes. Two-sided: whom the message goes to: eid and tid of the
+	 * context, addr is the endpoint's id, token is the endpoint's. */
 	struct xtal_remote notify;
 	uint64_t notify_data;
 };
@@ -62,6 +101,7 @@ struct xtal_completion {
 	uint32_t len;    /* bytes moved; 0 on error */
 	uint16_t status; /* enum xtal_status */
 	uint8_t opcode;
+	uint8_t flags; /* of the operation */
 	struct xtal_peer peer;
 	uint32_t queue_id;
 };

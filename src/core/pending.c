@@ -77,9 +77,8 @@ static int translate(struct xtal_queue *q, const struct xtal_remote *r, uint64_t
 
 static bool by_message(const struct xtal_op *op, const struct xtal_xlat *t)
 {
-	bool atomic = op->opcode == XTAL_OP_CAS || op->opcode == XTAL_OP_FAA;
-
-	return t->reach.kind == XTAL_REACH_MESSAGE || (atomic && t->reach.kind == XTAL_REACH_CMA);
+	return t->reach.kind == XTAL_REACH_MESSAGE ||
+	       (xtal_op_is_atomic(op->opcode) && t->reach.kind == XTAL_REACH_CMA);
 }
 
 /* Messages follow each other on one link; everything else waits until it is alone. */
@@ -237,8 +236,22 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 	return true;
 }
 
+/* The queue is stopped. True: p ends as flushed; false: it stays. */
+static bool start_stopped(struct xtal_queue *q, struct xtal_pending *p)
+{
+	if (q->state != XTAL_QUEUE_ERROR)
+		return false;
+	if (q->wait_link)
+		xtal_link_unwait(q->wait_link, q);
+	end(p, XTAL_FLUSHED);
+	q->inflight++;
+	return true;
+}
+
 bool xtal_pending_start(struct xtal_queue *q, struct xtal_pending *p)
 {
+	if (xtal_unlikely(q->state != XTAL_QUEUE_READY))
+		return start_stopped(q, p);
 	if (asleep(q))
 		return false;
 	/* Not begun and not waiting: a grant went stale meanwhile, so look again. */

@@ -26,13 +26,16 @@ static inline void complete(struct xtal_queue *q, struct xtal_completion *c)
 
 void xtal_queue_complete(struct xtal_queue *q, struct xtal_completion *c)
 {
-	if (c->status)
+	uint16_t status = c->status; /* the place is the consumer's afterwards */
+
+	if (status)
 		xtal_bump(&q->failed, 1);
 	complete(q, c);
+	if (xtal_unlikely(status) && q->share)
+		xtal_queue_stop(q);
 }
 
-/* Accepts an operation that cannot be done at once. Under the lock. */
-static int enqueue(struct xtal_queue *q, const struct xtal_op *op)
+int xtal_queue_enqueue(struct xtal_queue *q, const struct xtal_op *op)
 {
 	struct xtal_pending *p = q->spare;
 
@@ -53,6 +56,8 @@ static int enqueue(struct xtal_queue *q, const struct xtal_op *op)
 		q->start = p;
 	xtal_bump(&q->accepted, 1);
 	atomic_store_explicit(&q->busy, true, memory_order_relaxed);
+	if (q->share)
+		xtal_queue_enter(q);
 	xtal_queue_progress(q);
 	return 0;
 }
@@ -62,7 +67,7 @@ static bool has_room(struct xtal_queue *q)
 {
 	uint64_t accepted = atomic_load_explicit(&q->accepted, memory_order_relaxed);
 
-	if (accepted == q->limit)
+	if (accepted == q->limit && q->state == XTAL_QUEUE_READY)
 		q->limit = xtal_cq_taken(&q->cq) + q->depth;
 	return accepted != q->limit;
 }
@@ -84,9 +89,9 @@ static int post_locked(struct xtal_queue *q, const struct xtal_op *op)
 	int err = 0;
 
 	if (!has_room(q))
-		err = -EAGAIN;
+		err = q->share ? xtal_queue_no_room(q, op) : -EAGAIN;
 	else if (!exec_now(q, op))
-		err = enqueue(q, op);
+		err = xtal_queue_enqueue(q, op);
 	xtal_bias_unlock_own(&q->lock);
 	return err;
 }
@@ -156,7 +161,7 @@ static inline bool end(struct xtal_queue *q, const struct xtal_xlat *t)
 
 /* One more operation with 8 bytes is over: its completion; leaves. */
 static inline void succeed(struct xtal_queue *q, const struct xtal_xlat *t, enum xtal_opcode opcode,
-			   uint64_t user)
+			   uint64_t user, uint8_t flags)
 {
 	struct xtal_completion *c = xtal_cq_place(&q->cq);
 
@@ -164,6 +169,7 @@ static inline void succeed(struct xtal_queue *q, const struct xtal_xlat *t, enum
 	c->len = 8;
 	c->status = XTAL_OK;
 	c->opcode = (uint8_t)opcode;
+	c->flags = flags;
 	c->peer = t->peer;
 	xtal_bump(&t->moved->words, 1);
 	xtal_bump(&q->accepted, 1);
@@ -182,7 +188,8 @@ static int not_now(struct xtal_queue *q)
  * caches, so this is short, and calls nothing. Inside; leaves.
  */
 static __attribute__((noinline)) int put8_by_cma(struct xtal_queue *q, struct xtal_key key,
-						 uint64_t addr, uint64_t local, uint64_t user)
+						 uint64_t addr, uint64_t local, uint64_t user,
+						 uint8_t flags)
 {
 	struct xtal_os_iov mine = { .base = (void *)(uintptr_t)local, .len = 8 };
 	const struct xtal_xlat *t = q->xlats.last;
@@ -199,12 +206,12 @@ static __attribute__((noinline)) int put8_by_cma(struct xtal_queue *q, struct xt
 		moved = xtal_os_peer_write1(t->reach.pid, &mine, theirs) == 8;
 	if (!end(q, t) || !moved) /* post tries again, and tells what is wrong */
 		return not_now(q);
-	succeed(q, t, XTAL_OP_WRITE, user);
+	succeed(q, t, XTAL_OP_WRITE, user, flags);
 	return 0;
 }
 
-int xtal_queue_put8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
-		    uint64_t user)
+static inline int put8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
+		       uint64_t user, uint8_t flags)
 {
 	const struct xtal_xlat *t;
 
@@ -213,7 +220,7 @@ int xtal_queue_put8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, ui
 	if (xtal_unlikely(q->foreign || !xtal_bias_enter(&q->lock)))
 		return -ENOENT;
 	if (xtal_unlikely(!hits(q, key, addr, t->put8, local)))
-		return put8_by_cma(q, key, addr, local, user);
+		return put8_by_cma(q, key, addr, local, user, flags);
 	if (!begin(q, t, q->xlats.mine)) {
 		end(q, t);
 		return not_now(q);
@@ -223,8 +230,20 @@ int xtal_queue_put8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, ui
 			 *(const word8_anywhere *)(uintptr_t)local, __ATOMIC_RELEASE);
 	if (!end(q, t))
 		return not_now(q);
-	succeed(q, t, XTAL_OP_WRITE, user);
+	succeed(q, t, XTAL_OP_WRITE, user, flags);
 	return 0;
+}
+
+int xtal_queue_put8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
+		    uint64_t user)
+{
+	return put8(q, key, addr, local, user, 0);
+}
+
+int xtal_queue_put8_flags(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
+			  uint64_t user, uint8_t flags)
+{
+	return put8(q, key, addr, local, user, flags);
 }
 
 /* The addition may have gone to pages that are nobody's any more, and must not be repeated. */
@@ -260,7 +279,7 @@ int xtal_queue_add8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, ui
 		__atomic_fetch_add((word8 *)(uintptr_t)(addr + t->shift), value, __ATOMIC_SEQ_CST);
 	if (!end(q, t))
 		return add8_failed(q, user);
-	succeed(q, t, XTAL_OP_FAA, user);
+	succeed(q, t, XTAL_OP_FAA, user, 0);
 	return 0;
 }
 

@@ -45,6 +45,7 @@ int xtal_queue_create(struct xtal_context *ctx, const struct xtal_queue_attr *at
 	q->mask = attr->domain ? xtal_domain_mask(attr->domain) : xtal_domain_all();
 	q->timeout_ns = (uint64_t)timeout * 1000000;
 	q->last = &q->first;
+	q->state = XTAL_QUEUE_READY;
 	xtal_list_init(&q->node);
 	xtal_list_init(&q->tick_node);
 	xtal_list_init(&q->wait_node);
@@ -54,15 +55,19 @@ int xtal_queue_create(struct xtal_context *ctx, const struct xtal_queue_attr *at
 	err = xtal_xlats_init(&q->xlats);
 	if (err)
 		goto free_queue;
-	err = xtal_cq_init(&q->cq, q->depth, &q->lock);
+	/* Beside the operations': SUSPEND_DONE and FLUSH_DONE. */
+	err = xtal_cq_init(&q->cq, attr->cq ? q->depth + 2 : q->depth, &q->lock);
 	if (err)
 		goto fini_xlats;
+	err = attr->cq ? xtal_queue_share(q, attr) : 0;
+	if (err)
+		goto fini_cq;
 	xtal_lock(&ctx->queues_lock);
 	if (ctx->queue_count == XTAL_MAX_QUEUES) {
 		xtal_unlock(&ctx->queues_lock);
 		xtal_explain("the context has %u queues, the most there can be", XTAL_MAX_QUEUES);
 		err = -ENOSPC;
-		goto fini_cq;
+		goto unshare;
 	}
 	ctx->queue_count++;
 	q->id = ctx->next_queue_id++ & 0xfffff;
@@ -72,6 +77,9 @@ int xtal_queue_create(struct xtal_context *ctx, const struct xtal_queue_attr *at
 	xtal_count(&xtal_totals.queues, 1);
 	*out = q;
 	return 0;
+unshare:
+	if (q->share)
+		xtal_queue_unshare(q);
 fini_cq:
 	xtal_cq_fini(&q->cq);
 fini_xlats:
@@ -127,7 +135,10 @@ void xtal_queue_destroy(struct xtal_queue **qp)
 	*qp = NULL;
 	if (q->foreign)
 		return; /* the parent's threads may have been inside: its copy stays */
-	drain(q);
+	if (q->share)
+		xtal_queue_stop_sharing(q);
+	else
+		drain(q);
 	xtal_lock(&ctx->queues_lock);
 	xtal_list_remove(&q->node);
 	ctx->queue_count--;
@@ -139,6 +150,8 @@ void xtal_queue_destroy(struct xtal_queue **qp)
 	xtal_xlats_fini(&q->xlats);
 	xtal_bias_unlock(&q->lock);
 	xtal_pipeline_forget(q);
+	if (q->share)
+		xtal_queue_unshare(q);
 	xtal_lane_fini(&q->lane);
 	keep_counts(q);
 	xtal_cq_fini(&q->cq);
@@ -176,12 +189,14 @@ static void retire(struct xtal_queue *q)
 {
 	struct xtal_pending *p = q->first;
 	uint32_t status = atomic_load_explicit(&p->status, memory_order_relaxed);
+	bool flushed = q->state == XTAL_QUEUE_ERROR;
 	struct xtal_completion *c = xtal_cq_place(&q->cq);
 
 	*c = (struct xtal_completion){ .user = p->op.user,
 				       .opcode = p->op.opcode,
-				       .status = (uint16_t)status,
-				       .len = status ? 0 : p->len,
+				       .flags = p->op.flags,
+				       .status = (uint16_t)(flushed ? XTAL_FLUSHED : status),
+				       .len = status || flushed ? 0 : p->len,
 				       .peer = p->peer };
 	q->first = p->next;
 	if (!q->first)
@@ -225,6 +240,8 @@ static void advance(struct xtal_queue *q)
 void xtal_queue_progress(struct xtal_queue *q)
 {
 	advance(q);
+	if (xtal_unlikely(q->state != XTAL_QUEUE_READY))
+		xtal_queue_settle(q);
 	if (!q->first)
 		atomic_store_explicit(&q->busy, false, memory_order_relaxed);
 	else if (q->first->state != XTAL_PENDING_BULK)
@@ -255,8 +272,7 @@ void xtal_queue_help(struct xtal_queue *q)
 	}
 }
 
-/* Before sleeping: answers must wake the agent now, since we no longer poll. */
-static void hand_over(struct xtal_queue *q)
+void xtal_queue_hand_over(struct xtal_queue *q)
 {
 	xtal_bias_lock(&q->lock);
 	for (struct xtal_pending *p = q->first; p && p != q->start; p = p->next) {
@@ -281,7 +297,7 @@ int xtal_queue_wait(struct xtal_queue *q, uint32_t count, int timeout_ms, struct
 		if (xtal_os_now() >= deadline)
 			return 0;
 		if (atomic_load_explicit(&q->busy, memory_order_relaxed))
-			hand_over(q);
+			xtal_queue_hand_over(q);
 		xtal_cq_sleep(&q->cq, deadline);
 	}
 }

@@ -14,12 +14,34 @@
 #include "core/op.h"
 
 struct xtal_domain;
+struct xtal_endpoint;
 struct xtal_queue;
+struct xtal_shared_cq;
+
+/* After an error a queue with a shared completion queue stops; without one it goes on. */
+enum xtal_queue_state {
+	XTAL_QUEUE_RESET = 0,
+	XTAL_QUEUE_READY = 1,
+	XTAL_QUEUE_SUSPENDED = 2,
+	XTAL_QUEUE_ERROR = 3,
+};
+
+#define XTAL_RNR_FOREVER 7u
 
 struct xtal_queue_attr {
 	uint32_t depth;      /* operations accepted and not yet polled, 1..XTAL_MAX_QUEUE_DEPTH */
 	uint32_t timeout_ms; /* without progress; 0: the configured default */
 	const struct xtal_domain *domain; /* whose pipelines to use; NULL: all */
+	/* The rest is for queues with a shared completion queue. */
+	struct xtal_shared_cq *cq; /* outlives the queue; NULL: one of its own, and no states */
+	void *owner;               /* the front-end's; in each record of this queue */
+	uint32_t id;               /* as records and peers are told; of a jetty: its own */
+	bool jetty;                /* its messages come from a jetty: receivers are told */
+	bool error_suspend;        /* an error suspends instead of ending in ERROR */
+	uint8_t rnr_retry;         /* 0..6 times, or XTAL_RNR_FOREVER */
+	uint32_t rnr_us;           /* between two tries, at least; 0: 100 */
+	struct xtal_endpoint *endpoint; /* its receiving half: FLUSH_DONE follows what that has
+					 * received; NULL: none. Outlives the queue */
 };
 
 /* Errors: -EINVAL (depth, a domain without pipelines), -ENOSPC (XTAL_MAX_QUEUES), -ENOMEM. */
@@ -35,9 +57,27 @@ XTAL_INTERNAL_API uint32_t xtal_queue_id(const struct xtal_queue *queue);
 /*
  * Accepts one operation; never blocks. Short ones are executed before it returns.
  * Assumes: opcode, len and operand sizes are valid (the front-end checked).
- * Errors: -EAGAIN (depth operations are accepted and not polled), -ECHILD (forked child).
+ * Errors: -EAGAIN (depth operations are accepted and not polled), -ECHILD (forked child),
+ * -ENOMEM, -ENOTCONN (RESET); SGES or INLINE data that cannot be read: -EFAULT.
  */
 XTAL_INTERNAL_API int xtal_queue_post(struct xtal_queue *queue, const struct xtal_op *op);
+
+/*
+ * Queues with a shared completion queue only. READY: executes. SUSPENDED: accepts and keeps; a
+ * record with status SUSPEND_DONE tells when nothing is under way any more. ERROR: what was
+ * accepted comes back as FLUSHED, in order, then one record FLUSH_DONE; what is posted from then on
+ * is kept for flush. RESET: what is kept and what was not polled is forgotten; posts are refused
+ * with -ENOTCONN. Errors: -EPERM, and the state stays, for all but RESET to READY, READY
+ * to SUSPENDED, READY or SUSPENDED to ERROR, ERROR to RESET, and the same again.
+ */
+XTAL_INTERNAL_API int xtal_queue_set_state(struct xtal_queue *queue, enum xtal_queue_state state);
+XTAL_INTERNAL_API enum xtal_queue_state xtal_queue_get_state(const struct xtal_queue *queue);
+/*
+ * Hands back up to count operations that were posted in ERROR: their user values, oldest first.
+ * Returns how many; 0 before FLUSH_DONE was polled.
+ */
+XTAL_INTERNAL_API uint32_t xtal_queue_flush(struct xtal_queue *queue, uint32_t count,
+					    uint64_t *users);
 
 /*
  * A write of 8 bytes, or adding value to 8 bytes (local: where the old ones go), in the cheapest
@@ -49,8 +89,13 @@ XTAL_INTERNAL_API int xtal_queue_put8(struct xtal_queue *queue, struct xtal_key 
 XTAL_INTERNAL_API int xtal_queue_add8(struct xtal_queue *queue, struct xtal_key key, uint64_t addr,
 				      uint64_t local, uint64_t user, uint64_t value);
 
+/* put8 with flags of the operation: XTAL_OP_UNSIGNALLED. */
+XTAL_INTERNAL_API int xtal_queue_put8_flags(struct xtal_queue *queue, struct xtal_key key,
+					    uint64_t addr, uint64_t local, uint64_t user,
+					    uint8_t flags);
+
 /*
- * Shows up to count completions in their places, without blocking; also drives the engine's
+ * Queues with a completion queue of their own only, like all that follow. Shows up to count completions in their places, without blocking; also drives the engine's
  * work for this queue on the caller's thread. Returns how many, or -ECHILD in a forked child.
  * When it is more than 0, no other thread takes any until the caller, soon, says with
  * xtal_queue_polled() how many it took.

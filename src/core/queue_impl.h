@@ -18,6 +18,7 @@
 
 struct xtal_bulk;
 struct xtal_link;
+struct xtal_sharing;
 
 enum xtal_pending_state {
 	XTAL_PENDING_NEW,     /* not begun: no byte moved */
@@ -86,12 +87,15 @@ struct xtal_queue {
 	struct xtal_queue *run_next; /* pipeline: under its lock */
 	_Atomic uint64_t wait_for;   /* what, see xtal_link_wait(); under the link's lock */
 	enum xtal_kick_state kick;
+
+	enum xtal_queue_state state; /* under the lock */
+	struct xtal_sharing *share;  /* NULL: it has a completion queue of its own */
 };
 
 /* What the target must grant for an operation. */
 static inline uint32_t xtal_op_rights(uint8_t opcode)
 {
-	if (opcode == XTAL_OP_WRITE)
+	if (opcode == XTAL_OP_WRITE || opcode == XTAL_OP_WRITE_IMM)
 		return XTAL_RIGHT_WRITE;
 	return opcode == XTAL_OP_READ ? XTAL_RIGHT_READ : XTAL_RIGHT_ATOMIC;
 }
@@ -116,10 +120,31 @@ bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_c
 /* Under the lock: the operation that follows those pushed ended so. c is its place in the
  * completion queue, filled but for the queue's own. */
 void xtal_queue_complete(struct xtal_queue *q, struct xtal_completion *c);
+/* Accepts an operation that is not executed at once. Under the lock. Errors: -ENOMEM. */
+int xtal_queue_enqueue(struct xtal_queue *q, const struct xtal_op *op);
 /* The polling caller's share of the work. */
 void xtal_queue_help(struct xtal_queue *q);
 /* Begins, continues and retires what can be. Under the lock. */
 void xtal_queue_progress(struct xtal_queue *q);
+/* Before sleeping: answers must wake the agent now, since nobody polls. */
+void xtal_queue_hand_over(struct xtal_queue *q);
+
+/* Queues with a shared completion queue (queue_shared.c); under the lock, but for share, unshare. */
+/* Errors: -ENOMEM. */
+int xtal_queue_share(struct xtal_queue *q, const struct xtal_queue_attr *attr);
+/* Nothing is under way any more. */
+void xtal_queue_stop_sharing(struct xtal_queue *q);
+/* Forgets what was not polled. Before it is freed, after all that may push. */
+void xtal_queue_unshare(struct xtal_queue *q);
+/* Whoever polls helps. */
+void xtal_queue_enter(struct xtal_queue *q);
+/* An operation failed. */
+void xtal_queue_stop(struct xtal_queue *q);
+/* The queue is stopping: tells when it has. */
+void xtal_queue_settle(struct xtal_queue *q);
+/* Posting found no room. 0: accepted all the same, since the queue is stopped. */
+int xtal_queue_no_room(struct xtal_queue *q, const struct xtal_op *op);
+
 /* Begins p. True: it is under way or done; false: it waits, state NEW. Under the lock. */
 bool xtal_pending_start(struct xtal_queue *q, struct xtal_pending *p);
 /* The queue waits for a link in vain: what has not begun and would go there ends with status. */

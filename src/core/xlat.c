@@ -167,15 +167,15 @@ static uint64_t any8(uint64_t lo, uint64_t hi)
 }
 
 /* The opcodes that may be executed at once. */
-static uint8_t inline_ops(const struct xtal_grant *grant)
+static uint16_t inline_ops(const struct xtal_grant *grant)
 {
-	uint8_t ops = 0;
+	uint16_t ops = 0;
 
 	if (!xtal_path_table[grant->reach.kind])
 		return 0;
-	for (unsigned op = XTAL_OP_WRITE; op <= XTAL_OP_FAA; op++)
+	for (unsigned op = XTAL_OP_WRITE; op <= XTAL_OP_XOR; op++)
 		if ((grant->rights & xtal_op_rights((uint8_t)op)) == xtal_op_rights((uint8_t)op))
-			ops |= (uint8_t)(1u << op);
+			ops |= (uint16_t)(1u << op);
 	return ops;
 }
 

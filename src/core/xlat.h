@@ -47,7 +47,7 @@ struct xtal_xlat {
 	bool token_valid, full_fence;
 	uint8_t path;
 	uint8_t rights;
-	uint8_t inline_ops; /* bit (1 << opcode): allowed, and executed on the caller's thread */
+	uint16_t inline_ops; /* bit (1 << opcode): allowed, and executed on the caller's thread */
 	const struct xtal_path_ops *ops; /* of reach.kind */
 	struct xtal_grant *grant;        /* a reference */
 	struct xtal_seat *seat;

@@ -73,22 +73,55 @@ static void cas(void *addr, struct xtal_atomic *a)
 	}
 }
 
+static uint64_t fetch8(uint64_t *addr, enum xtal_atomic_op op, uint64_t v)
+{
+	switch (op) {
+	case XTAL_ATOMIC_CAS:
+	case XTAL_ATOMIC_FAA:
+		break;
+	case XTAL_ATOMIC_SWAP:
+		return __atomic_exchange_n(addr, v, __ATOMIC_SEQ_CST);
+	case XTAL_ATOMIC_SUB:
+		return __atomic_fetch_sub(addr, v, __ATOMIC_SEQ_CST);
+	case XTAL_ATOMIC_AND:
+		return __atomic_fetch_and(addr, v, __ATOMIC_SEQ_CST);
+	case XTAL_ATOMIC_OR:
+		return __atomic_fetch_or(addr, v, __ATOMIC_SEQ_CST);
+	case XTAL_ATOMIC_XOR:
+		return __atomic_fetch_xor(addr, v, __ATOMIC_SEQ_CST);
+	}
+	return __atomic_fetch_add(addr, v, __ATOMIC_SEQ_CST);
+}
+
+static uint32_t fetch4(uint32_t *addr, enum xtal_atomic_op op, uint32_t v)
+{
+	switch (op) {
+	case XTAL_ATOMIC_CAS:
+	case XTAL_ATOMIC_FAA:
+		break;
+	case XTAL_ATOMIC_SWAP:
+		return __atomic_exchange_n(addr, v, __ATOMIC_SEQ_CST);
+	case XTAL_ATOMIC_SUB:
+		return __atomic_fetch_sub(addr, v, __ATOMIC_SEQ_CST);
+	case XTAL_ATOMIC_AND:
+		return __atomic_fetch_and(addr, v, __ATOMIC_SEQ_CST);
+	case XTAL_ATOMIC_OR:
+		return __atomic_fetch_or(addr, v, __ATOMIC_SEQ_CST);
+	case XTAL_ATOMIC_XOR:
+		return __atomic_fetch_xor(addr, v, __ATOMIC_SEQ_CST);
+	}
+	return __atomic_fetch_add(addr, v, __ATOMIC_SEQ_CST);
+}
+
 void xtal_atomic_execute(void *addr, struct xtal_atomic *a)
 {
 	a->old[1] = 0;
-	switch (a->op) {
-	case XTAL_ATOMIC_CAS:
+	if (a->op == XTAL_ATOMIC_CAS)
 		cas(addr, a);
-		break;
-	case XTAL_ATOMIC_FAA:
-		if (a->size == 8)
-			a->old[0] = __atomic_fetch_add((uint64_t *)addr, a->operand[0],
-						       __ATOMIC_SEQ_CST);
-		else
-			a->old[0] = __atomic_fetch_add((uint32_t *)addr, (uint32_t)a->operand[0],
-						       __ATOMIC_SEQ_CST);
-		break;
-	}
+	else if (a->size == 8)
+		a->old[0] = fetch8(addr, a->op, a->operand[0]);
+	else
+		a->old[0] = fetch4(addr, a->op, (uint32_t)a->operand[0]);
 }
 
 static void no_prepare(struct xtal_shared_iov *iov, uint64_t addr, size_t len, bool tail)

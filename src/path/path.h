@@ -40,12 +40,17 @@ static inline uint8_t *xtal_reach_place(const struct xtal_reach *reach, uint64_t
 enum xtal_atomic_op {
 	XTAL_ATOMIC_CAS,
 	XTAL_ATOMIC_FAA,
+	XTAL_ATOMIC_SWAP,
+	XTAL_ATOMIC_SUB,
+	XTAL_ATOMIC_AND,
+	XTAL_ATOMIC_OR,
+	XTAL_ATOMIC_XOR,
 };
 
 struct xtal_atomic {
 	enum xtal_atomic_op op;
 	unsigned size;       /* 4, 8; CAS also 16 */
-	uint64_t operand[2]; /* addend, or new value */
+	uint64_t operand[2]; /* new value of CAS and SWAP, else what is added ... xored */
 	uint64_t compare[2];
 	uint64_t old[2]; /* out */
 };

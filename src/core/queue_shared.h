@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* What a queue has beside its body when it shares a completion queue. */
+#ifndef XTAL_CORE_QUEUE_SHARED_H
+#define XTAL_CORE_QUEUE_SHARED_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/feed.h"
+#include "core/queue_impl.h"
+
+/* Under the queue's lock, but for what never changes. */
+struct xtal_sharing {
+	struct xtal_feed feed;
+	struct xtal_queue *queue;
+	void *owner;
+	uint32_t public_id;
+	bool jetty, error_suspend;
+	bool flush_marked, suspend_marked;      /* FLUSH_DONE, SUSPEND_DONE were pushed */
+	_Atomic bool flush_taken;               /* ... and polled */
+	struct xtal_pending *kept, **kept_last; /* posted in ERROR, for flush */
+	uint32_t kept_count;
+};
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shared completion queues: which sources have something, arming, events. Sources enter a stack
+ * without a lock; the consumer moves them to its list. Who arms looks at each source under its
+ * producers' lock afterwards, and a source that is not in the list enters it before it looks
+ * whether the queue is armed: one of the two sees the other.
+ */
+#include "core/shared_cq.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/context_impl.h"
+#include "core/log.h"
+#include "core/shared_cq_impl.h"
+#include "os/proc.h"
+#include "os/thread.h"
+#include "xtal.h"
+
+/* So many sources are looked at with each poll, also when they were empty before: entering and
+ * leaving the list costs more. */
+#define KEEP_LISTED 4u
+
+#define COMPLAIN_NS 1000000000u
+
+void xtal_feed_attach(struct xtal_feed *s, struct xtal_shared_cq *cq,
+		      const struct xtal_feed_ops *ops)
+{
+	*s = (struct xtal_feed){ .cq = cq, .ops = ops };
+	xtal_list_init(&s->node);
+	atomic_fetch_add(&cq->users, 1);
+}
+
+void xtal_feed_enter(struct xtal_feed *s)
+{
+	struct xtal_shared_cq *cq = s->cq;
+
+	if (s->listed)
+		return;
+	s->listed = true;
+	s->incoming = atomic_load_explicit(&cq->incoming, memory_order_relaxed);
+	/* Partner: collect(). Before the look at armed, in pushed(). */
+	while (!atomic_compare_exchange_weak(&cq->incoming, &s->incoming, s))
+		;
+}
+
+static void fire(struct xtal_shared_cq *cq)
+{
+	if (atomic_exchange(&cq->armed, 0))
+		xtal_channel_fire(cq);
+}
+
+bool xtal_feed_pushed(struct xtal_feed *s, enum xtal_weight weight)
+{
+	struct xtal_shared_cq *cq = s->cq;
+	uint32_t armed;
+
+	xtal_feed_enter(s);
+	/* Partner: arm stores it, then collects and looks at each source. */
+	armed = atomic_load(&cq->armed);
+	if (!armed)
+		return false;
+	if (weight < armed)
+		return true;
+	fire(cq);
+	return false;
+}
+
+void xtal_feed_lock(struct xtal_feed *s)
+{
+	xtal_bias_lock_own(&s->cq->consumer);
+}
+
+void xtal_feed_unlock(struct xtal_feed *s)
+{
+	xtal_bias_unlock(&s->cq->consumer);
+}
+
+/* Those that have entered. Under the consumer's lock. */
+static void collect(struct xtal_shared_cq *cq)
+{
+	struct xtal_feed *s = atomic_exchange(&cq->incoming, NULL);
+
+	while (s) {
+		struct xtal_feed *next = s->incoming;
+
+		xtal_list_append(&cq->listed, &s->node);
+		cq->listed_count++;
+		s = next;
+	}
+}
+
+static inline void look(struct xtal_shared_cq *cq)
+{
+	if (xtal_unlikely(atomic_load_explicit(&cq->incoming, memory_order_relaxed) != NULL))
+		collect(cq);
+}
+
+void xtal_feed_detach(struct xtal_feed *s)
+{
+	struct xtal_shared_cq *cq = s->cq;
+
+	xtal_bias_lock(&cq->consumer);
+	collect(cq);
+	if (!xtal_list_empty(&s->node)) {
+		xtal_list_remove(&s->node);
+		cq->listed_count--;
+	}
+	xtal_bias_unlock(&cq->consumer);
+	atomic_fetch_sub(&cq->users, 1);
+}
+
+int xtal_shared_cq_create(struct xtal_context *ctx, const struct xtal_shared_cq_attr *attr,
+			  struct xtal_shared_cq **out)
+{
+	struct xtal_shared_cq *cq;
+
+	if (ctx->foreign)
+		return -ECHILD;
+	cq = aligned_alloc(XTAL_CACHE_LINE, sizeof(*cq));
+	if (!cq)
+		return -ENOMEM;
+	memset(cq, 0, sizeof(*cq));
+	cq->ctx = ctx;
+	cq->owner = attr->owner;
+	cq->channel = attr->channel;
+	xtal_list_init(&cq->listed);
+	xtal_list_init(&cq->node);
+	if (cq->channel)
+		atomic_fetch_add(&cq->channel->users, 1);
+	*out = cq;
+	return 0;
+}
+
+/* Until all events that were taken are acknowledged. */
+static void wait_for_acks(struct xtal_shared_cq *cq)
+{
+	uint64_t complain = xtal_os_now() + COMPLAIN_NS;
+
+	for (;;) {
+		unsigned acked = atomic_load(&cq->acked), taken = atomic_load(&cq->taken);
+
+		if (acked == taken)
+			return;
+		if (xtal_os_futex_wait(&cq->acked, acked, complain) != -ETIMEDOUT)
+			continue;
+		if (complain != UINT64_MAX)
+			xtal_log(XTAL_LOG_WARNING, "xtal",
+				 "destroying a completion queue waits until %u of its events are "
+				 "acknowledged",
+				 taken - acked);
+		complain = UINT64_MAX;
+	}
+}
+
+int xtal_shared_cq_destroy(struct xtal_shared_cq **cqp, bool wait)
+{
+	struct xtal_shared_cq *cq = *cqp;
+
+	if (!cq->ctx->foreign) {
+		if (atomic_load(&cq->users))
+			return -EBUSY;
+		if (!wait && atomic_load(&cq->acked) != atomic_load(&cq->taken))
+			return -EAGAIN;
+		if (cq->channel)
+			xtal_channel_forget(cq);
+		wait_for_acks(cq);
+	}
+	*cqp = NULL;
+	if (cq->channel)
+		atomic_fetch_sub(&cq->channel->users, 1);
+	free(cq);
+	return 0;
+}
+
+/* Whoever is served now is the last one next time. */
+static void rotate(struct xtal_shared_cq *cq, struct xtal_feed *s)
+{
+	struct xtal_list *next = s->node.next;
+
+	if (next == &cq->listed)
+		return;
+	xtal_list_remove(&cq->listed);
+	xtal_list_append(next, &cq->listed); /* before the next one */
+}
+
+/* Under the consumer's lock. */
+static uint32_t take(struct xtal_shared_cq *cq, uint32_t count, struct xtal_record *out)
+{
+	struct xtal_list *n, *next;
+	uint32_t got = 0;
+
+	look(cq);
+	for (n = cq->listed.next; n != &cq->listed; n = next) {
+		struct xtal_feed *s = xtal_container_of(n, struct xtal_feed, node);
+		uint32_t here = s->ops->take(s, count - got, out + got);
+
+		next = n->next;
+		got += here;
+		if (got == count) {
+			rotate(cq, s);
+			break;
+		}
+		if (!here && cq->listed_count > KEEP_LISTED && s->ops->leave(s)) {
+			xtal_list_remove(n);
+			cq->listed_count--;
+		}
+	}
+	return got;
+}
+
+/* Under the consumer's lock. */
+static __attribute__((noinline)) void help(struct xtal_shared_cq *cq)
+{
+	for (struct xtal_list *n = cq->listed.next; n != &cq->listed; n = n->next) {
+		struct xtal_feed *s = xtal_container_of(n, struct xtal_feed, node);
+
+		s->ops->help(s);
+	}
+}
+
+int xtal_shared_cq_poll(struct xtal_shared_cq *cq, uint32_t count, struct xtal_record *out)
+{
+	uint32_t n;
+
+	if (xtal_unlikely(cq->ctx->foreign))
+		return -ECHILD;
+	if (!count)
+		return 0;
+	xtal_bias_lock_own(&cq->consumer);
+	n = take(cq, count, out);
+	if (xtal_unlikely(!n)) {
+		help(cq);
+		n = take(cq, count, out);
+	}
+	xtal_bias_unlock_own(&cq->consumer);
+	return (int)n;
+}
+
+int xtal_shared_cq_arm(struct xtal_shared_cq *cq, bool solicited_only)
+{
+	uint32_t want = solicited_only ? XTAL_WEIGHT_HEAVY : XTAL_WEIGHT_PLAIN;
+	enum xtal_weight most = XTAL_WEIGHT_NONE;
+
+	if (cq->ctx->foreign)
+		return -ECHILD;
+	if (!cq->channel)
+		return -EINVAL;
+	xtal_bias_lock_own(&cq->consumer);
+	if (atomic_load_explicit(&cq->armed, memory_order_relaxed) == XTAL_WEIGHT_PLAIN)
+		want = XTAL_WEIGHT_PLAIN;
+	/* Partner: pushed() enters, then looks at armed. */
+	atomic_store(&cq->armed, want);
+	collect(cq);
+	for (struct xtal_list *n = cq->listed.next; n != &cq->listed; n = n->next) {
+		struct xtal_feed *s = xtal_container_of(n, struct xtal_feed, node);
+		enum xtal_weight weight = s->ops->watch(s);
+
+		if (weight > most)
+			most = weight;
+		s->ops->hand_over(s);
+	}
+	if (most >= want)
+		fire(cq);
+	xtal_bias_unlock_own(&cq->consumer);
+	return 0;
+}
+
+void xtal_shared_cq_ack(struct xtal_shared_cq *cq, uint32_t count)
+{
+	atomic_fetch_add(&cq->acked, count);
+	xtal_os_futex_wake(&cq->acked, INT32_MAX);
+}
