@@ -39,6 +39,15 @@ static inline uint32_t xtal_incarnation_bits(uint64_t incarnation)
 	return (uint32_t)(incarnation % 15 + 1);
 }
 
+/* In place of the bits: whoever holds the port now. For descriptors that do not tell. */
+#define XTAL_INCARNATION_ANY 16u
+
+/* A context of this incarnation is meant by the bits. */
+static inline bool xtal_incarnation_fits(uint64_t incarnation, uint64_t bits)
+{
+	return bits == XTAL_INCARNATION_ANY || bits == xtal_incarnation_bits(incarnation);
+}
+
 /* 127.0.0.0/8 and ::1: addresses that reach this host only. */
 static inline bool xtal_eid_is_loopback(struct xtal_eid eid)
 {

@@ -96,7 +96,7 @@ void xtal_connect_run(struct xtal_link *link)
 	if (link->sock.fd >= 0)
 		return;
 	xtal_text_eid(link->eid, eid, sizeof(eid));
-	if (!(link->tid & 0xffff) || !(link->tid >> 16 & 0xf) || link->tid >> 20) {
+	if (!(link->tid & 0xffff) || !(link->tid >> 16) || link->tid >> 16 > XTAL_INCARNATION_ANY) {
 		xtal_link_fail(
 			link, XTAL_REMOTE_ACCESS,
 			"tid 0x%x names no context (a tid is incarnation 1..15 << 16 | port)",
@@ -221,7 +221,7 @@ static void welcome(struct xtal_link *link, const struct xtal_control *c, const 
 
 	xtal_lock(&link->lock);
 	if (nfds == 2 && atomic_load(&link->state) == XTAL_LINK_CONNECTING &&
-	    xtal_incarnation_bits(c->incarnation) == link->tid >> 16)
+	    xtal_incarnation_fits(c->incarnation, link->tid >> 16))
 		err = take_welcome(link, c, fds);
 	if (!err) {
 		link->full_fence = xtal_lane_full_fence() || !(c->flags & XTAL_CONTROL_FENCED);

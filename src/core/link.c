@@ -121,7 +121,7 @@ static void find_self(struct xtal_link *link)
 	self = xtal_engine_find(link->eid, (uint16_t)link->tid);
 	if (!self)
 		return;
-	if (xtal_incarnation_bits(self->incarnation) != link->tid >> 16) {
+	if (!xtal_incarnation_fits(self->incarnation, link->tid >> 16)) {
 		atomic_fetch_sub_explicit(&self->users, 1, memory_order_release);
 		return; /* the handshake will say so */
 	}

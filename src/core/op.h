@@ -43,7 +43,8 @@ static inline bool xtal_op_is_send(uint8_t opcode)
 struct xtal_remote {
 	uint64_t addr; /* in the owner's process */
 	struct xtal_eid eid;
-	uint32_t tid; /* owner's context: incarnation bits (1..15) << 16 | port; 0: unset */
+	uint32_t tid; /* owner's context: incarnation bits (1..15, or XTAL_INCARNATION_ANY) << 16
+		       * | port; 0: unset */
 	uint32_t token;
 	bool token_valid; /* send the token */
 };

@@ -211,7 +211,7 @@ static int hello(struct xtal_session *s, const struct xtal_control *c)
 
 	if (s->welcomed || c->fds)
 		return -EPROTO;
-	if (c->port != ctx->port || c->incarnation != xtal_incarnation_bits(ctx->incarnation))
+	if (c->port != ctx->port || !xtal_incarnation_fits(ctx->incarnation, c->incarnation))
 		return xtal_session_refuse(
 			s, XTAL_REMOTE_ACCESS,
 			"the port is held by another incarnation: the context that this "

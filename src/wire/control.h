@@ -43,7 +43,7 @@ struct xtal_control {
 	uint32_t fds;         /* descriptors that come with it */
 	uint32_t status;      /* REFUSE, DENY: enum xtal_status */
 	uint64_t id;          /* RESOLVE: chosen; GRANT, DENY: echoed */
-	uint64_t incarnation; /* HELLO: the wanted bits (1..15); WELCOME: all 64 */
+	uint64_t incarnation; /* HELLO: the wanted bits (1..15, or any); WELCOME: all 64 */
 	uint32_t port;        /* HELLO: the wanted one */
 	uint32_t pipeline;    /* HELLO */
 	uint64_t addr, len;   /* RESOLVE; GRANT: the whole segment */

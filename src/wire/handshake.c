@@ -143,7 +143,7 @@ static const char *check_hello(const struct xtal_handshake *h)
 		return "status or text in a greeting";
 	if (h->incarnation == 0 || h->peer_incarnation == 0)
 		return "greeting without an incarnation";
-	if (!h->resume && h->peer_incarnation > 15)
+	if (!h->resume && h->peer_incarnation > XTAL_INCARNATION_ANY)
 		return "unknown incarnation bits";
 	if (h->port == 0 || h->port > 0xfffe)
 		return "port is out of range";

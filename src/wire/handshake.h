@@ -34,7 +34,7 @@ struct xtal_handshake {
 	struct xtal_session_id id; /* all but REFUSE; not 0 */
 	uint64_t incarnation;      /* HELLO, WELCOME: of the sender's context; not 0 */
 	uint64_t peer_incarnation; /* HELLO: of the target, to resume all 64 bits, to open those
-				    * that are known (1..15); WELCOME: the initiator's, echoed */
+				    * that are known (1..15, or any); WELCOME: the initiator's, echoed */
 	struct xtal_eid eid;       /* HELLO: the device that is wanted */
 	uint32_t port;             /* HELLO: the context that is wanted, 1..0xfffe */
 	uint32_t pipeline;         /* HELLO */

@@ -25,7 +25,7 @@ int xtal_initiator_init(struct xtal_initiator *i, const struct xtal_initiator_co
 	int err = config->requester ? xtal_requester_init(config->requester, &rc) : -EINVAL;
 
 	if (err || (config->id.word[0] | config->id.word[1]) == 0 || config->incarnation == 0 ||
-	    config->target_incarnation == 0 || config->target_incarnation > 15 ||
+	    config->target_incarnation == 0 || config->target_incarnation > XTAL_INCARNATION_ANY ||
 	    config->port == 0 || config->port > 0xfffe || config->keepalive == 0 ||
 	    config->silence == 0)
 		return -EINVAL;
@@ -291,7 +291,7 @@ static void welcome(struct xtal_initiator *i, const struct xtal_handshake *h, ui
 		return;
 	}
 	if (i->welcomed ? h->incarnation != i->peer_incarnation
-			: xtal_incarnation_bits(h->incarnation) != i->config.target_incarnation) {
+			: !xtal_incarnation_fits(h->incarnation, i->config.target_incarnation)) {
 		report_end(i, XTAL_REMOTE_ACCESS, "the target is another incarnation", out);
 		return;
 	}

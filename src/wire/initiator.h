@@ -11,11 +11,11 @@
 #include "wire/session.h"
 
 struct xtal_initiator_config {
-	struct xtal_session_id id;         /* random */
-	uint64_t incarnation;              /* of this context */
-	uint64_t target_incarnation;       /* the bits that are known of the target's (1..15) */
-	struct xtal_eid eid;               /* wanted */
-	uint32_t port, pipeline;           /* wanted */
+	struct xtal_session_id id;   /* random */
+	uint64_t incarnation;        /* of this context */
+	uint64_t target_incarnation; /* the bits that are known of the target's (1..15, or any) */
+	struct xtal_eid eid;         /* wanted */
+	uint32_t port, pipeline;     /* wanted */
 	struct xtal_requester *requester;  /* storage; the machine initialises it */
 	struct xtal_requester_slot *slots; /* storage, `window` of them */
 	uint32_t window, piece;            /* see the requester; the target may refuse them */

@@ -8,13 +8,14 @@
 enum xtal_status xtal_target_check_hello(const struct xtal_handshake *hello, uint16_t port,
 					 uint64_t incarnation, const char **why)
 {
-	uint64_t ours = hello->resume ? incarnation : xtal_incarnation_bits(incarnation);
+	bool ours = hello->resume ? hello->peer_incarnation == incarnation
+				  : xtal_incarnation_fits(incarnation, hello->peer_incarnation);
 
 	if (hello->port != port) {
 		*why = "nobody holds this port";
 		return XTAL_UNREACHABLE;
 	}
-	if (hello->peer_incarnation != ours) {
+	if (!ours) {
 		*why = "another incarnation holds the port: that context is gone";
 		return XTAL_REMOTE_ACCESS;
 	}

@@ -140,8 +140,8 @@ static void test_hello_rules(void **state)
 	WITH(attempt, 0, "number");
 	WITH(id, (struct xtal_session_id){ 0 }, "id");
 	h.resume = false;
-	WITH(peer_incarnation, 16, "incarnation bits");
-	h.peer_incarnation = 15;
+	WITH(peer_incarnation, 17, "incarnation bits");
+	h.peer_incarnation = 16;
 	WITH(seq, h.first_seq, "received");
 	h.seq = h.first_seq - 1;
 	assert_null(refused(&h));

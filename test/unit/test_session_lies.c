@@ -150,6 +150,9 @@ static void test_check_hello(void **state)
 	assert_int_equal(xtal_target_check_hello(&h, 7, 99, &why), XTAL_OK);
 	assert_int_equal(xtal_target_check_hello(&h, 8, 99, &why), XTAL_UNREACHABLE);
 	assert_int_equal(xtal_target_check_hello(&h, 7, 100, &why), XTAL_REMOTE_ACCESS);
+	h.peer_incarnation = XTAL_INCARNATION_ANY;
+	assert_int_equal(xtal_target_check_hello(&h, 7, 100, &why), XTAL_OK);
+	h.peer_incarnation = xtal_incarnation_bits(99);
 	h.resume = true; /* now all the bits count */
 	assert_int_equal(xtal_target_check_hello(&h, 7, 99, &why), XTAL_REMOTE_ACCESS);
 	h.peer_incarnation = 99;
@@ -262,7 +265,7 @@ static void test_init(void **state)
 	BAD(id, (struct xtal_session_id){ 0 });
 	BAD(incarnation, 0);
 	BAD(target_incarnation, 0);
-	BAD(target_incarnation, 16);
+	BAD(target_incarnation, 17);
 	BAD(port, 0);
 	BAD(port, 0xffff);
 	BAD(keepalive, 0);
