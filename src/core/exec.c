@@ -162,8 +162,11 @@ bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_c
 	struct xtal_xlat *t = xtal_xlat_find(&q->xlats, &op->remote, op->len);
 	struct xtal_local *l = xtal_local_find(q, &q->xlats, op->local, op->len);
 
-	if (!l)
-		return done_with(c, op, XTAL_LOCAL_ACCESS, NULL);
+	if (xtal_unlikely(!l)) {
+		if (!(op->flags & XTAL_OP_OWN_PAYLOAD))
+			return done_with(c, op, XTAL_LOCAL_ACCESS, NULL);
+		l = &xtal_local_own;
+	}
 	if (!t || !(t->inline_ops >> op->opcode & 1) || op->len > xtal_config_inline())
 		return false;
 	if (op->flags & XTAL_OP_NOTIFY && !notify_simple(op, t))

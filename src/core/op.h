@@ -82,13 +82,20 @@ struct xtal_op {
 	uint8_t opcode;      /* enum xtal_opcode */
 	uint8_t flags;       /* XTAL_OP_NOTIFY ... */
 	uint8_t sges;        /* with XTAL_OP_SGES */
+	uint32_t target;     /* the front-end's; in the record */
 	uint64_t operand[2]; /* FAA ... XOR: the value. CAS: the new value, low bytes first */
 	uint64_t compare[2]; /* CAS: the expected value */
 	/* NOTIFY: where the word goes. Two-sided: whom the message goes to: eid and tid of the
-	 * context, addr is the endpoint's id, token is the endpoint's. */
+	 * context, addr is xtal_endpoint_address(), token is the endpoint's. */
 	struct xtal_remote notify;
 	uint64_t notify_data;
 };
+
+/* How a message names the endpoint it is for: ids of jetties and of others are apart. */
+static inline uint64_t xtal_endpoint_address(uint32_t id, bool jetty)
+{
+	return (uint64_t)jetty << 32 | id;
+}
 
 /* Whom an operation went to. All 0: the peer was never reached. */
 struct xtal_peer {
@@ -105,6 +112,7 @@ struct xtal_completion {
 	uint8_t flags; /* of the operation */
 	struct xtal_peer peer;
 	uint32_t queue_id;
+	uint32_t target; /* of the operation, in a shared completion queue */
 };
 _Static_assert(sizeof(struct xtal_completion) == 32, "two to a cache line");
 

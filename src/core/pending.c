@@ -151,6 +151,13 @@ static bool asleep(struct xtal_queue *q)
 	return q->wait_link && what != XTAL_WAIT_OVER && what != XTAL_WAIT_ROOM;
 }
 
+static struct xtal_local *local_of(struct xtal_queue *q, const struct xtal_op *op)
+{
+	if (op->flags & XTAL_OP_OWN_PAYLOAD)
+		return &xtal_local_own;
+	return xtal_local_find(q, &q->xlats, op->local, op->len);
+}
+
 static bool start(struct xtal_queue *q, struct xtal_pending *p)
 {
 	struct xtal_op plain = p->op;
@@ -161,6 +168,12 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 
 	if (waits_in_vain(q) && !my_turn(q, NULL))
 		return false;
+	if (p->op.opcode == XTAL_OP_NOP) {
+		if (!my_turn(q, NULL))
+			return false;
+		end(p, XTAL_OK);
+		return true;
+	}
 	status = stop_waiting(q, &p->op.remote, p->op.len);
 	if (!status && p->lost) {
 		if (!my_turn(q, NULL))
@@ -198,7 +211,7 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 
 		if (!my_turn(q, t->seat->link))
 			return false;
-		if (!xtal_local_find(q, &q->xlats, p->op.local, p->op.len)) {
+		if (!local_of(q, &p->op)) {
 			if (!my_turn(q, NULL))
 				return false;
 			end(p, XTAL_LOCAL_ACCESS);
@@ -220,7 +233,7 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 	plain.flags &= (uint8_t)~XTAL_OP_NOTIFY;
 	if (p->op.len <= xtal_config()->inline_bytes)
 		return run_short(q, p, &plain);
-	l = xtal_local_find(q, &q->xlats, p->op.local, p->op.len);
+	l = local_of(q, &p->op);
 	if (!l) {
 		end(p, XTAL_LOCAL_ACCESS);
 		return true;

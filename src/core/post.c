@@ -35,7 +35,7 @@ void xtal_queue_complete(struct xtal_queue *q, struct xtal_completion *c)
 		xtal_queue_stop(q);
 }
 
-int xtal_queue_enqueue(struct xtal_queue *q, const struct xtal_op *op)
+int xtal_queue_enqueue(struct xtal_queue *q, const struct xtal_op *op, struct xtal_payload *payload)
 {
 	struct xtal_pending *p = q->spare;
 
@@ -47,6 +47,8 @@ int xtal_queue_enqueue(struct xtal_queue *q, const struct xtal_op *op)
 		return -ENOMEM;
 	memset(p, 0, sizeof(*p));
 	p->op = *op;
+	p->payload = payload;
+	p->opcode = op->opcode;
 	p->len = (uint32_t)op->len;
 	p->queue = q;
 	atomic_store_explicit(&p->progress, xtal_os_now(), memory_order_relaxed);
@@ -62,8 +64,7 @@ int xtal_queue_enqueue(struct xtal_queue *q, const struct xtal_op *op)
 	return 0;
 }
 
-/* Room for one more? Under the lock. */
-static bool has_room(struct xtal_queue *q)
+bool xtal_queue_has_room(struct xtal_queue *q)
 {
 	uint64_t accepted = atomic_load_explicit(&q->accepted, memory_order_relaxed);
 
@@ -88,10 +89,10 @@ static int post_locked(struct xtal_queue *q, const struct xtal_op *op)
 {
 	int err = 0;
 
-	if (!has_room(q))
-		err = q->share ? xtal_queue_no_room(q, op) : -EAGAIN;
+	if (!xtal_queue_has_room(q))
+		err = -EAGAIN;
 	else if (!exec_now(q, op))
-		err = xtal_queue_enqueue(q, op);
+		err = xtal_queue_enqueue(q, op, NULL);
 	xtal_bias_unlock_own(&q->lock);
 	return err;
 }
@@ -161,15 +162,17 @@ static inline bool end(struct xtal_queue *q, const struct xtal_xlat *t)
 
 /* One more operation with 8 bytes is over: its completion; leaves. */
 static inline void succeed(struct xtal_queue *q, const struct xtal_xlat *t, enum xtal_opcode opcode,
-			   uint64_t user, uint8_t flags)
+			   struct xtal_tag tag, bool shared)
 {
 	struct xtal_completion *c = xtal_cq_place(&q->cq);
 
-	c->user = user;
+	c->user = tag.user;
 	c->len = 8;
 	c->status = XTAL_OK;
 	c->opcode = (uint8_t)opcode;
-	c->flags = flags;
+	c->flags = tag.flags;
+	if (shared)
+		c->target = tag.target;
 	c->peer = t->peer;
 	xtal_bump(&t->moved->words, 1);
 	xtal_bump(&q->accepted, 1);
@@ -188,8 +191,8 @@ static int not_now(struct xtal_queue *q)
  * caches, so this is short, and calls nothing. Inside; leaves.
  */
 static __attribute__((noinline)) int put8_by_cma(struct xtal_queue *q, struct xtal_key key,
-						 uint64_t addr, uint64_t local, uint64_t user,
-						 uint8_t flags)
+						 uint64_t addr, uint64_t local, struct xtal_tag tag,
+						 bool shared)
 {
 	struct xtal_os_iov mine = { .base = (void *)(uintptr_t)local, .len = 8 };
 	const struct xtal_xlat *t = q->xlats.last;
@@ -206,12 +209,12 @@ static __attribute__((noinline)) int put8_by_cma(struct xtal_queue *q, struct xt
 		moved = xtal_os_peer_write1(t->reach.pid, &mine, theirs) == 8;
 	if (!end(q, t) || !moved) /* post tries again, and tells what is wrong */
 		return not_now(q);
-	succeed(q, t, XTAL_OP_WRITE, user, flags);
+	succeed(q, t, XTAL_OP_WRITE, tag, shared);
 	return 0;
 }
 
 static inline int put8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
-		       uint64_t user, uint8_t flags)
+		       struct xtal_tag tag, bool shared)
 {
 	const struct xtal_xlat *t;
 
@@ -220,7 +223,7 @@ static inline int put8(struct xtal_queue *q, struct xtal_key key, uint64_t addr,
 	if (xtal_unlikely(q->foreign || !xtal_bias_enter(&q->lock)))
 		return -ENOENT;
 	if (xtal_unlikely(!hits(q, key, addr, t->put8, local)))
-		return put8_by_cma(q, key, addr, local, user, flags);
+		return put8_by_cma(q, key, addr, local, tag, shared);
 	if (!begin(q, t, q->xlats.mine)) {
 		end(q, t);
 		return not_now(q);
@@ -230,28 +233,29 @@ static inline int put8(struct xtal_queue *q, struct xtal_key key, uint64_t addr,
 			 *(const word8_anywhere *)(uintptr_t)local, __ATOMIC_RELEASE);
 	if (!end(q, t))
 		return not_now(q);
-	succeed(q, t, XTAL_OP_WRITE, user, flags);
+	succeed(q, t, XTAL_OP_WRITE, tag, shared);
 	return 0;
 }
 
 int xtal_queue_put8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
 		    uint64_t user)
 {
-	return put8(q, key, addr, local, user, 0);
+	return put8(q, key, addr, local, (struct xtal_tag){ .user = user }, false);
 }
 
-int xtal_queue_put8_flags(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
-			  uint64_t user, uint8_t flags)
+int xtal_queue_put8_tagged(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
+			   struct xtal_tag tag)
 {
-	return put8(q, key, addr, local, user, flags);
+	return put8(q, key, addr, local, tag, true);
 }
 
 /* The addition may have gone to pages that are nobody's any more, and must not be repeated. */
-static __attribute__((noinline)) int add8_failed(struct xtal_queue *q, uint64_t user)
+static __attribute__((noinline)) int add8_failed(struct xtal_queue *q, struct xtal_tag tag)
 {
 	struct xtal_completion *c = xtal_cq_place(&q->cq);
 
-	*c = (struct xtal_completion){ .user = user,
+	*c = (struct xtal_completion){ .user = tag.user,
+				       .target = tag.target,
 				       .opcode = XTAL_OP_FAA,
 				       .status = XTAL_REMOTE_ACCESS };
 	xtal_bump(&q->accepted, 1);
@@ -261,8 +265,8 @@ static __attribute__((noinline)) int add8_failed(struct xtal_queue *q, uint64_t 
 	return 0;
 }
 
-int xtal_queue_add8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
-		    uint64_t user, uint64_t value)
+static inline int add8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
+		       uint64_t value, struct xtal_tag tag, bool shared)
 {
 	const struct xtal_xlat *t;
 
@@ -278,9 +282,21 @@ int xtal_queue_add8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, ui
 	*(word8_anywhere *)(uintptr_t)local =
 		__atomic_fetch_add((word8 *)(uintptr_t)(addr + t->shift), value, __ATOMIC_SEQ_CST);
 	if (!end(q, t))
-		return add8_failed(q, user);
-	succeed(q, t, XTAL_OP_FAA, user, 0);
+		return add8_failed(q, tag);
+	succeed(q, t, XTAL_OP_FAA, tag, shared);
 	return 0;
+}
+
+int xtal_queue_add8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
+		    uint64_t user, uint64_t value)
+{
+	return add8(q, key, addr, local, value, (struct xtal_tag){ .user = user }, false);
+}
+
+int xtal_queue_add8_tagged(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
+			   uint64_t value, struct xtal_tag tag)
+{
+	return add8(q, key, addr, local, value, tag, true);
 }
 
 /* Nothing waits: works for the queue, if there is something to do. */

@@ -192,9 +192,15 @@ static void retire(struct xtal_queue *q)
 	bool flushed = q->state == XTAL_QUEUE_ERROR;
 	struct xtal_completion *c = xtal_cq_place(&q->cq);
 
+	if (p->payload) {
+		if (!status && !flushed)
+			status = xtal_payload_deliver(q, p->payload);
+		free(p->payload);
+	}
 	*c = (struct xtal_completion){ .user = p->op.user,
-				       .opcode = p->op.opcode,
+				       .opcode = p->opcode,
 				       .flags = p->op.flags,
+				       .target = p->op.target,
 				       .status = (uint16_t)(flushed ? XTAL_FLUSHED : status),
 				       .len = status || flushed ? 0 : p->len,
 				       .peer = p->peer };

@@ -57,8 +57,7 @@ XTAL_INTERNAL_API uint32_t xtal_queue_id(const struct xtal_queue *queue);
 /*
  * Accepts one operation; never blocks. Short ones are executed before it returns.
  * Assumes: opcode, len and operand sizes are valid (the front-end checked).
- * Errors: -EAGAIN (depth operations are accepted and not polled), -ECHILD (forked child),
- * -ENOMEM, -ENOTCONN (RESET); SGES or INLINE data that cannot be read: -EFAULT.
+ * Errors: -EAGAIN (depth operations are accepted and not polled), -ECHILD (forked child).
  */
 XTAL_INTERNAL_API int xtal_queue_post(struct xtal_queue *queue, const struct xtal_op *op);
 
@@ -80,6 +79,12 @@ XTAL_INTERNAL_API uint32_t xtal_queue_flush(struct xtal_queue *queue, uint32_t c
 					    uint64_t *users);
 
 /*
+ * The same for queues with a shared completion queue: all opcodes and flags. op->local and what it
+ * names (SGES) are the caller's again when it returns. Errors: also -ENOMEM, -ENOTCONN (RESET).
+ */
+XTAL_INTERNAL_API int xtal_queue_submit(struct xtal_queue *queue, const struct xtal_op *op);
+
+/*
  * A write of 8 bytes, or adding value to 8 bytes (local: where the old ones go), in the cheapest
  * way: 0, as above; -ENOENT when this way is not open now, and nothing happened: post it. The way
  * is open to the thread that posts most, to a target whose key came with the operation before.
@@ -89,10 +94,18 @@ XTAL_INTERNAL_API int xtal_queue_put8(struct xtal_queue *queue, struct xtal_key 
 XTAL_INTERNAL_API int xtal_queue_add8(struct xtal_queue *queue, struct xtal_key key, uint64_t addr,
 				      uint64_t local, uint64_t user, uint64_t value);
 
-/* put8 with flags of the operation: XTAL_OP_UNSIGNALLED. */
-XTAL_INTERNAL_API int xtal_queue_put8_flags(struct xtal_queue *queue, struct xtal_key key,
-					    uint64_t addr, uint64_t local, uint64_t user,
-					    uint8_t flags);
+/* The same for queues with a shared completion queue: with what of an operation its record shows,
+ * and with XTAL_OP_UNSIGNALLED or 0. */
+struct xtal_tag {
+	uint64_t user;
+	uint32_t target;
+	uint8_t flags;
+};
+XTAL_INTERNAL_API int xtal_queue_put8_tagged(struct xtal_queue *queue, struct xtal_key key,
+					     uint64_t addr, uint64_t local, struct xtal_tag tag);
+XTAL_INTERNAL_API int xtal_queue_add8_tagged(struct xtal_queue *queue, struct xtal_key key,
+					     uint64_t addr, uint64_t local, uint64_t value,
+					     struct xtal_tag tag);
 
 /*
  * Queues with a completion queue of their own only, like all that follow. Shows up to count completions in their places, without blocking; also drives the engine's

@@ -18,6 +18,7 @@
 
 struct xtal_bulk;
 struct xtal_link;
+struct xtal_payload;
 struct xtal_sharing;
 
 enum xtal_pending_state {
@@ -42,8 +43,10 @@ struct xtal_pending {
 	_Atomic bool done; /* release: everything of it is in place */
 	bool notify_sent;  /* the notify word travels with the message */
 	bool counted;      /* in what moved over its path */
+	uint8_t opcode;    /* as posted; op's is that of the step under way */
 	struct xtal_peer peer;
-	uint32_t len;  /* for the completion */
+	struct xtal_payload *payload; /* what op.local points into, or NULL */
+	uint32_t len;                 /* for the completion */
 	uint32_t lost; /* status of the link that ended before this one's turn came, or 0 */
 };
 
@@ -120,8 +123,12 @@ bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_c
 /* Under the lock: the operation that follows those pushed ended so. c is its place in the
  * completion queue, filled but for the queue's own. */
 void xtal_queue_complete(struct xtal_queue *q, struct xtal_completion *c);
-/* Accepts an operation that is not executed at once. Under the lock. Errors: -ENOMEM. */
-int xtal_queue_enqueue(struct xtal_queue *q, const struct xtal_op *op);
+/* Accepts an operation that is not executed at once; payload becomes its own, or NULL. Under the
+ * lock. Errors: -ENOMEM. */
+int xtal_queue_enqueue(struct xtal_queue *q, const struct xtal_op *op,
+		       struct xtal_payload *payload);
+/* Room for one more? Under the lock. */
+bool xtal_queue_has_room(struct xtal_queue *q);
 /* The polling caller's share of the work. */
 void xtal_queue_help(struct xtal_queue *q);
 /* Begins, continues and retires what can be. Under the lock. */
@@ -142,8 +149,8 @@ void xtal_queue_enter(struct xtal_queue *q);
 void xtal_queue_stop(struct xtal_queue *q);
 /* The queue is stopping: tells when it has. */
 void xtal_queue_settle(struct xtal_queue *q);
-/* Posting found no room. 0: accepted all the same, since the queue is stopped. */
-int xtal_queue_no_room(struct xtal_queue *q, const struct xtal_op *op);
+/* After p ended well: its data goes to where it was to go. A status. */
+uint32_t xtal_payload_deliver(struct xtal_queue *q, const struct xtal_payload *payload);
 
 /* Begins p. True: it is under way or done; false: it waits, state NEW. Under the lock. */
 bool xtal_pending_start(struct xtal_queue *q, struct xtal_pending *p);

@@ -67,6 +67,7 @@ static uint32_t take(struct xtal_feed *s, uint32_t count, struct xtal_record *ou
 		r->opcode = c->opcode;
 		r->flags = flags;
 		r->peer = c->peer;
+		r->target = c->target;
 		n++;
 	}
 	/* Partner: xtal_cq_taken() of the producer that will overwrite the places. */
@@ -158,8 +159,7 @@ void xtal_queue_enter(struct xtal_queue *q)
 
 /* ---- States ---- */
 
-/* Under the lock. What is posted comes to xtal_queue_no_room(), and the shortest way is closed. */
-static void close_post(struct xtal_queue *q)
+void xtal_queue_close_post(struct xtal_queue *q)
 {
 	q->limit = atomic_load_explicit(&q->accepted, memory_order_relaxed);
 }
@@ -171,7 +171,7 @@ static void mark(struct xtal_queue *q, enum xtal_status status)
 							   .opcode = XTAL_OP_NOP,
 							   .queue_id = q->id };
 	xtal_bump(&q->accepted, 1);
-	close_post(q);
+	xtal_queue_close_post(q);
 	xtal_cq_push(&q->cq);
 }
 
@@ -193,40 +193,25 @@ void xtal_queue_stop(struct xtal_queue *q)
 		return;
 	q->state = q->state == XTAL_QUEUE_READY && q->share->error_suspend ? XTAL_QUEUE_SUSPENDED
 									   : XTAL_QUEUE_ERROR;
-	close_post(q);
+	xtal_queue_close_post(q);
 	xtal_context_raise(q->ctx, XTAL_ASYNC_QUEUE_ERROR, q->share->public_id);
 	xtal_queue_settle(q);
 }
 
-int xtal_queue_no_room(struct xtal_queue *q, const struct xtal_op *op)
+int xtal_queue_keep(struct xtal_queue *q, const struct xtal_op *op)
 {
+	struct xtal_sharing *share = q->share;
 	struct xtal_pending *p;
-	uint64_t accepted = atomic_load_explicit(&q->accepted, memory_order_relaxed);
-	int err;
 
-	switch (q->state) {
-	case XTAL_QUEUE_READY:
-		return -EAGAIN;
-	case XTAL_QUEUE_RESET:
-		return -ENOTCONN;
-	case XTAL_QUEUE_SUSPENDED:
-		if (accepted - xtal_cq_taken(&q->cq) >= q->depth)
-			return -EAGAIN;
-		err = xtal_queue_enqueue(q, op);
-		close_post(q);
-		return err;
-	case XTAL_QUEUE_ERROR:
-		break;
-	}
-	if (q->share->kept_count == q->depth)
+	if (share->kept_count == q->depth)
 		return -EAGAIN;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
 	p->op.user = op->user;
-	*q->share->kept_last = p;
-	q->share->kept_last = &p->next;
-	q->share->kept_count++;
+	*share->kept_last = p;
+	share->kept_last = &p->next;
+	share->kept_count++;
 	return 0;
 }
 
@@ -332,7 +317,7 @@ int xtal_queue_set_state(struct xtal_queue *q, enum xtal_queue_state state)
 		return err;
 	}
 	q->state = state;
-	close_post(q);
+	xtal_queue_close_post(q);
 	xtal_queue_progress(q);
 	xtal_bias_unlock(&q->lock);
 	return 0;
@@ -357,7 +342,7 @@ void xtal_queue_stop_sharing(struct xtal_queue *q)
 	if (q->state != XTAL_QUEUE_ERROR) { /* what has not begun ends now */
 		q->state = XTAL_QUEUE_ERROR;
 		q->share->flush_marked = true; /* nobody is told */
-		close_post(q);
+		xtal_queue_close_post(q);
 		xtal_queue_progress(q);
 	}
 	xtal_bias_unlock(&q->lock);

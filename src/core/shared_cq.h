@@ -34,6 +34,7 @@ struct xtal_record {
 	uint8_t opcode;    /* enum xtal_opcode; of a receive: that of the message */
 	uint8_t flags;     /* XTAL_RECORD_... */
 	struct xtal_peer peer; /* of an operation */
+	uint32_t target;       /* of an operation: as it was posted */
 	/* Of a receive: */
 	uint64_t imm; /* the immediate value, or the id to be withdrawn */
 	struct xtal_eid remote_eid;

@@ -14,6 +14,9 @@
 /* Covers nothing; never written to. */
 static struct xtal_xlat none;
 
+static const _Atomic uint64_t own_word;
+struct xtal_local xtal_local_own = { .hi = UINT64_MAX, .slot_word = &own_word };
+
 /* Spreads addresses of any alignment over the table. */
 static uint32_t place(const struct xtal_xlats *x, uint64_t addr, uint32_t tid)
 {

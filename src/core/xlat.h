@@ -118,6 +118,9 @@ void xtal_xlat_stale(struct xtal_xlats *x, struct xtal_xlat *t);
 /* Drops everything of a link. */
 void xtal_xlats_purge(struct xtal_xlats *x, struct xtal_link *link);
 
+/* For memory of our own: covers all, and never goes. */
+extern struct xtal_local xtal_local_own;
+
 /* The local segment of the queue's context that covers the range, or NULL. */
 struct xtal_local *xtal_local_lookup(struct xtal_queue *q, uint64_t addr, uint64_t len);
 static inline struct xtal_local *xtal_local_find(struct xtal_queue *q, struct xtal_xlats *x,
