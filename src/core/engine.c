@@ -16,6 +16,7 @@
 #include "core/pipeline.h"
 #include "core/queue_impl.h"
 #include "core/revoke.h"
+#include "core/security.h"
 #include "os/env.h"
 #include "os/proc.h"
 #include "os/sock.h"
@@ -45,12 +46,14 @@ static void before_fork(void)
 	xtal_lock(&engine.fds_lock);
 	xtal_object_fork_lock();
 	xtal_handles_fork_lock();
+	xtal_security_fork_lock();
 	xtal_os_syslog_hold();
 }
 
 static void after_fork_parent(void)
 {
 	xtal_os_syslog_release();
+	xtal_security_fork_unlock();
 	xtal_handles_fork_unlock();
 	xtal_object_fork_unlock();
 	xtal_unlock(&engine.fds_lock);
@@ -87,6 +90,7 @@ static void after_fork_child(void)
 	xtal_agent_fork_child();
 	xtal_pipelines_fork_child();
 	xtal_revoke_fork_child();
+	xtal_security_fork_child();
 	after_fork_parent();
 }
 

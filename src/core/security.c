@@ -98,3 +98,19 @@ int xtal_security_check(const struct xtal_device *dev, char *why, size_t size)
 		return 0;
 	return xtal_security_context(&unused, why, size);
 }
+
+void xtal_security_fork_lock(void)
+{
+	xtal_lock(&state.lock);
+}
+
+void xtal_security_fork_unlock(void)
+{
+	xtal_unlock(&state.lock);
+}
+
+void xtal_security_fork_child(void)
+{
+	state.tls =
+		NULL; /* another thread may have been inside it: a new one is made when needed */
+}

@@ -24,4 +24,10 @@ int xtal_security_check(const struct xtal_device *dev, char *why, size_t size);
  * Errors: -ENOKEY, as above. */
 int xtal_security_context(struct xtal_os_tls_context **out, char *why, size_t size);
 
+/* Around a fork: nobody is reading the key. The child has not read it, since what the parent's
+ * other threads were doing with the context is not finished there. */
+void xtal_security_fork_lock(void);
+void xtal_security_fork_unlock(void);
+void xtal_security_fork_child(void);
+
 #endif
