@@ -164,7 +164,8 @@ static void greet(struct sim *w, uint32_t conn)
 		};
 
 		s = make(w, c->node, hello.id);
-		s->ghost = c->rogue;
+		/* Also a greeting that was stalled until its session was over. */
+		s->ghost = c->rogue || w->link[hello.id.word[1] - 1].over;
 		tc.responder = &s->responder;
 		tc.cache = s->cache;
 		if (xtal_target_init(&s->target, &tc, &hello, sim_clock(w, c->node)))
