@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "core/security.h"
 #include "core/server.h"
+#include "core/tcp_ledger.h"
 #include "core/tcp_session.h"
 #include "os/proc.h"
 #include "os/sock.h"
@@ -114,6 +115,7 @@ static bool refuse(struct xtal_tcp_conn *c, enum xtal_status status, const char 
 	struct xtal_handshake h;
 
 	xtal_count(&xtal_totals.denied, 1);
+	xtal_ledger_refused(&c->peer, c->ctx->port, xtal_os_now(), "a session: %s", why);
 	xtal_target_refuse(status, why, &h);
 	if (f) {
 		xtal_handshake_encode(&h, f->header);
@@ -206,8 +208,8 @@ bool xtal_tcp_greet(struct xtal_tcp_conn *c)
 
 	if (!xtal_handshake_is(c->in.header) || xtal_handshake_decode(c->in.header, &hello, &why) ||
 	    hello.type != XTAL_HELLO) {
-		xtal_log(XTAL_LOG_WARNING, "xtal", "port %u: what arrived is no HELLO: %s",
-			 ctx->port, why);
+		xtal_ledger_refused(&c->peer, ctx->port, xtal_os_now(),
+				    "a session: what arrived is no HELLO: %s", why);
 		xtal_count(&xtal_totals.denied, 1);
 		xtal_tcp_hang_up(c, "it speaks another protocol");
 		return false;
@@ -295,6 +297,29 @@ static void adopt(struct xtal_context *ctx, int fd, const struct xtal_os_tcp_add
 	xtal_agent_set_timer(&c->timer, xtal_os_now() + GREETING_NS, greeting_over);
 }
 
+static bool same_peer(const struct xtal_tcp_conn *c, const struct xtal_os_tcp_address *peer)
+{
+	return xtal_eid_equal(c->peer.eid, peer->eid);
+}
+
+/* Too many have not said what they want: the oldest goes, of the newcomer's own ones when most
+ * are those. */
+static void make_room(struct xtal_tcp_server *server, const struct xtal_os_tcp_address *peer)
+{
+	struct xtal_tcp_conn *oldest = NULL, *c;
+	unsigned own = 0;
+
+	for (struct xtal_list *n = server->greeting.next; n != &server->greeting; n = n->next) {
+		c = xtal_container_of(n, struct xtal_tcp_conn, node);
+		own += same_peer(c, peer);
+		if (!oldest && same_peer(c, peer))
+			oldest = c;
+	}
+	if (own <= MAX_GREETING / 2)
+		oldest = xtal_container_of(server->greeting.next, struct xtal_tcp_conn, node);
+	xtal_tcp_hang_up(oldest, "too many connections do not say what they want");
+}
+
 static void keep_spare(struct xtal_context *ctx)
 {
 	if (xtal_os_event_create(&ctx->tcp.spare_fd))
@@ -337,9 +362,8 @@ static void accept_ready(struct xtal_source *src)
 		if (err)
 			break;
 		if (server->greeting_count >= MAX_GREETING)
-			xtal_os_close(fd);
-		else
-			adopt(ctx, fd, &peer);
+			make_room(server, &peer);
+		adopt(ctx, fd, &peer);
 	}
 	if (err == -EMFILE || err == -ENFILE)
 		turn_away(ctx);

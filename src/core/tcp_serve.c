@@ -13,6 +13,7 @@
 #include "core/engine.h"
 #include "core/executor.h"
 #include "core/log.h"
+#include "core/tcp_ledger.h"
 #include "core/tcp_session.h"
 #include "os/proc.h"
 #include "os/thread.h"
@@ -134,6 +135,34 @@ static enum outcome push(struct xtal_tcp_conn *c, uint64_t now)
 	return GOES_ON;
 }
 
+static void quiet_over(struct xtal_timer *timer)
+{
+	struct xtal_tcp_conn *c = xtal_container_of(timer, struct xtal_tcp_conn, timer);
+
+	c->quiet_until = 0;
+	xtal_tcp_serve(c);
+}
+
+/* What a request asked for was refused, unless status is OK. Returns status. */
+static uint32_t judged(struct xtal_tcp_session *s, const struct xtal_responder_effect *e,
+		       uint32_t status)
+{
+	static const char *const words[] = { [XTAL_RESPONDER_WRITE] = "write",
+					     [XTAL_RESPONDER_READ] = "read",
+					     [XTAL_RESPONDER_ATOMIC] = "atomic" };
+	struct xtal_tcp_conn *c = s->conn;
+
+	if (!status)
+		return status;
+	c->quiet_until = xtal_ledger_refused(
+		&c->peer, s->ctx->port, xtal_os_now(), "%s of %llu bytes at 0x%llx: %s",
+		words[e->kind], (unsigned long long)e->total, (unsigned long long)e->addr,
+		xtal_status_word((enum xtal_status)status));
+	if (c->quiet_until)
+		xtal_agent_set_timer(&c->timer, c->quiet_until, quiet_over);
+	return status;
+}
+
 static uint32_t look_at_read(struct xtal_tcp_session *s, const struct xtal_responder_effect *e)
 {
 	uint32_t status;
@@ -160,11 +189,11 @@ static void execute(struct xtal_tcp_session *s, const struct xtal_responder_effe
 	switch (e->kind) {
 	case XTAL_RESPONDER_READ:
 		s->effect = *e;
-		status = look_at_read(s, e);
+		status = judged(s, e, look_at_read(s, e));
 		xtal_target_result(&s->target, (enum xtal_status)status, NULL, now);
 		return;
 	case XTAL_RESPONDER_ATOMIC:
-		status = xtal_execute_atomic(s->ctx, e, old);
+		status = judged(s, e, xtal_execute_atomic(s->ctx, e, old));
 		xtal_target_result(&s->target, (enum xtal_status)status, old, now);
 		return;
 	case XTAL_RESPONDER_WRITE:
@@ -172,7 +201,7 @@ static void execute(struct xtal_tcp_session *s, const struct xtal_responder_effe
 		s->landed = 0;
 		if (e->len)
 			return; /* its payload comes */
-		status = xtal_execute_write(s->ctx, e, NULL);
+		status = judged(s, e, xtal_execute_write(s->ctx, e, NULL));
 		xtal_target_result(&s->target, (enum xtal_status)status, NULL, now);
 		return;
 	case XTAL_RESPONDER_NONE:
@@ -244,7 +273,7 @@ static bool land(struct xtal_tcp_session *s, const uint8_t *in, uint64_t n, uint
 		}
 	}
 	xtal_target_landed(&s->target, n);
-	if (status || s->landed == e->len)
+	if (judged(s, e, status) || s->landed == e->len)
 		xtal_target_result(&s->target, (enum xtal_status)status, NULL, now);
 	return true;
 }
@@ -276,6 +305,8 @@ static enum outcome end_session(struct xtal_tcp_session *s, const char *why)
 {
 	struct xtal_tcp_conn *c = s->conn;
 
+	if (s->target.greeting.status) /* the farewell to one who lies */
+		xtal_ledger_refused(&c->peer, s->ctx->port, xtal_os_now(), "its session: %s", why);
 	if (push(c, xtal_os_now()) == GONE || flush(c) == GONE)
 		c = NULL;
 	xtal_tcp_session_end(s, why);
@@ -298,6 +329,8 @@ static enum outcome take(struct xtal_tcp_conn *c, const uint8_t *in, size_t len)
 			return keep(c, in + at, len - at);
 		if (o == GONE)
 			return GONE;
+		if (c->quiet_until)
+			return keep(c, in + at, len - at);
 		if (at == len)
 			return GOES_ON;
 		want = xtal_target_payload(&s->target, &addr);
@@ -388,7 +421,7 @@ static int64_t receive_direct(struct xtal_tcp_conn *c, uint64_t want, size_t *sp
 		status = XTAL_REMOTE_ACCESS;
 	xtal_execute_leave();
 	xtal_target_landed(&s->target, got);
-	if (status || (got && s->landed == s->effect.len)) {
+	if (judged(s, &s->effect, status) || (got && s->landed == s->effect.len)) {
 		xtal_target_result(&s->target, (enum xtal_status)status, NULL, xtal_os_now());
 		return n == -EFAULT ? 1 : n; /* the rest is taken as bytes that nobody wants */
 	}
@@ -451,7 +484,8 @@ static bool settle(struct xtal_tcp_conn *c)
 		if (o == GONE)
 			return false;
 	} while (pushed == BLOCKED && o == GOES_ON);
-	watch(c, (c->rest ? 0 : XTAL_OS_READABLE) | (o == BLOCKED ? XTAL_OS_WRITABLE : 0));
+	watch(c, (c->rest || c->quiet_until ? 0 : XTAL_OS_READABLE) |
+			 (o == BLOCKED ? XTAL_OS_WRITABLE : 0));
 	return true;
 }
 
@@ -463,7 +497,10 @@ static bool shake_hands(struct xtal_tcp_conn *c)
 	c->shaken = !err;
 	if (err == -EAGAIN)
 		watch(c, xtal_tcp_wants_write(&c->stream) ? XTAL_OS_WRITABLE : XTAL_OS_READABLE);
-	else if (err)
+	if (err == -EACCES || err == -EPROTO)
+		xtal_ledger_refused(&c->peer, c->ctx->port, xtal_os_now(), "a session: TLS: %s",
+				    xtal_tcp_reason(&c->stream, err));
+	if (err && err != -EAGAIN)
 		xtal_tcp_hang_up(c, xtal_tcp_reason(&c->stream, err));
 	return !err;
 }
@@ -480,6 +517,10 @@ bool xtal_tcp_serve(struct xtal_tcp_conn *c)
 
 	if (!c->shaken && !shake_hands(c))
 		return true;
+	if (c->quiet_until) {
+		settle(c);
+		return false;
+	}
 	if (c->rest) {
 		o = flush(c);
 		if (o == GOES_ON)

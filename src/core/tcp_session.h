@@ -25,14 +25,16 @@ struct xtal_tcp_conn {
 	struct xtal_tcp_session *session;
 	struct xtal_source source;
 	struct xtal_drain drain; /* while it is hot: looked at without being reported */
-	struct xtal_timer timer; /* how long it may take to say what it wants */
+	struct xtal_timer
+		timer; /* how long it may take to say what it wants; how long it is quiet */
 	struct xtal_tcp stream;
 	struct xtal_stream in; /* its HELLO */
 	struct xtal_os_tcp_address peer;
 	uint8_t *rest; /* bytes that were received, and wait until answers have gone */
 	size_t rest_at, rest_len;
-	unsigned watched; /* XTAL_OS_READABLE ... */
-	bool hot, shaken; /* shaken: the filter's handshake is over */
+	uint64_t quiet_until; /* not read before, since too much was refused to it; 0: read */
+	unsigned watched;     /* XTAL_OS_READABLE ... */
+	bool hot, shaken;     /* shaken: the filter's handshake is over */
 };
 
 /* What one initiator's link is to us. */
