@@ -159,6 +159,7 @@ int xtal_server_open(struct xtal_context *ctx)
 void xtal_server_close(struct xtal_context *ctx)
 {
 	xtal_agent_unwatch(&ctx->listener);
+	xtal_agent_stop_timer(&ctx->serving.timer);
 	xtal_engine_close_fd(ctx->listener.fd);
 	xtal_engine_close_fd(ctx->spare_fd);
 	while (!xtal_list_empty(&ctx->sessions))

@@ -107,6 +107,9 @@ int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 	xtal_list_init(&ctx->sessions);
 	xtal_list_init(&ctx->links);
 	xtal_list_init(&ctx->queues);
+	xtal_list_init(&ctx->serving.sessions);
+	for (unsigned i = 0; i < XTAL_ARRAY_SIZE(ctx->endpoints); i++)
+		xtal_list_init(&ctx->endpoints[i]);
 	err = xtal_os_random(&ctx->incarnation, sizeof(ctx->incarnation));
 	if (!err)
 		err = xtal_os_random(&probe, sizeof(probe));
@@ -228,9 +231,15 @@ int xtal_context_async_fd(const struct xtal_context *ctx)
 void xtal_context_raise(struct xtal_context *ctx, enum xtal_async_type type, uint32_t object_id)
 {
 	const uint32_t room = XTAL_ARRAY_SIZE(ctx->async_events);
+	const struct xtal_async_event *e;
+	bool waits = false;
 
 	xtal_lock(&ctx->async_lock);
-	if (ctx->async_tail - ctx->async_head < room)
+	for (uint32_t i = ctx->async_head; i != ctx->async_tail && !waits; i++) {
+		e = &ctx->async_events[i % room];
+		waits = e->type == type && e->object_id == object_id;
+	}
+	if (!waits && ctx->async_tail - ctx->async_head < room)
 		ctx->async_events[ctx->async_tail++ % room] =
 			(struct xtal_async_event){ .type = type, .object_id = object_id };
 	xtal_unlock(&ctx->async_lock);

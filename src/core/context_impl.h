@@ -21,9 +21,17 @@ struct xtal_tcp_server {
 	unsigned greeting_count, hot_count;
 };
 
+/* The rings of peers, which the agent serves, or whoever polls for receives (server.c). */
+struct xtal_serving {
+	struct xtal_lock lock;
+	struct xtal_list sessions;  /* welcomed */
+	_Atomic uint64_t polled_at; /* ns: when a program's thread last served them; 0: long ago */
+	struct xtal_timer timer;    /* the agent's: does anybody still poll? */
+};
+
 /* Locks, in the order in which they may be taken:
  *   queues_lock, a queue's lock, links_lock, a link's lock, registry.lock, leaf locks.
- * sessions_lock is taken alone or on the agent. */
+ * serving.lock comes before an endpoint's. sessions_lock is taken alone or on the agent. */
 struct xtal_context {
 	bool foreign; /* we are a forked child of the process that opened it */
 	const struct xtal_device *dev;
@@ -40,6 +48,7 @@ struct xtal_context {
 	struct xtal_list sessions; /* peers that reach us, the oldest first */
 	uint32_t silent;           /* of them, not yet welcomed; the agent's */
 
+	struct xtal_serving serving;
 	struct xtal_tcp_server tcp;
 
 	struct xtal_lock links_lock;
@@ -50,6 +59,9 @@ struct xtal_context {
 	struct xtal_list queues;
 	uint32_t queue_count, next_queue_id;
 	_Atomic uint32_t next_pipeline;
+
+	struct xtal_lock endpoints_lock;
+	struct xtal_list endpoints[64]; /* by address */
 
 	int async_fd;
 	struct xtal_lock async_lock;
@@ -62,7 +74,7 @@ struct xtal_context {
 /* The abstract name under which (eid, port) is found. buf: 64 bytes. */
 const char *xtal_context_name(struct xtal_eid eid, uint16_t port, char *buf, size_t size);
 
-/* Queues an asynchronous event; the oldest 64 are kept. */
+/* Queues an asynchronous event unless the same one waits; the oldest 64 are kept. */
 void xtal_context_raise(struct xtal_context *ctx, enum xtal_async_type type, uint32_t object_id);
 
 #endif

@@ -215,6 +215,26 @@ void xtal_link_wait(struct xtal_link *link, struct xtal_queue *q, uint64_t what)
 	xtal_list_append(&link->waiters, &q->wait_node);
 }
 
+int xtal_link_ready(struct xtal_link *link, struct xtal_queue *q)
+{
+	int result = 0;
+
+	xtal_lock(&link->lock);
+	switch ((enum xtal_link_state)atomic_load(&link->state)) {
+	case XTAL_LINK_CONNECTING:
+		xtal_link_wait(link, q, XTAL_WAIT_UP);
+		result = -EINPROGRESS;
+		break;
+	case XTAL_LINK_DEAD:
+		result = (int)link->status;
+		break;
+	case XTAL_LINK_UP:
+		break;
+	}
+	xtal_unlock(&link->lock);
+	return result;
+}
+
 void xtal_link_unwait(struct xtal_link *link, struct xtal_queue *q)
 {
 	xtal_lock(&link->lock);

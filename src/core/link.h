@@ -91,6 +91,9 @@ struct xtal_link {
 struct xtal_link *xtal_link_get(struct xtal_context *ctx, struct xtal_eid eid, uint32_t tid,
 				uint32_t pipeline);
 void xtal_link_put(struct xtal_link *link);
+/* 0: up; -EINPROGRESS: it is connecting, and the queue waits for it; or the status it ended with.
+ * Under the queue's lock. */
+int xtal_link_ready(struct xtal_link *link, struct xtal_queue *queue);
 /* Has the agent look at the link: connect, ask, or tidy up. */
 void xtal_link_post(struct xtal_link *link);
 /* On the agent, connecting without a socket: tries again soon, until the deadline. */

@@ -147,11 +147,13 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 		if (op->len < 16)
 			r.operand[1] = r.compare[1] = 0;
 		break;
-	case XTAL_OP_NOP:
 	case XTAL_OP_SEND:
 	case XTAL_OP_SEND_IMM:
 	case XTAL_OP_SEND_INVALIDATE:
 	case XTAL_OP_WRITE_IMM:
+		xtal_send_request(p, &r);
+		break;
+	case XTAL_OP_NOP:
 		return XTAL_UNSUPPORTED;
 	}
 	if (op->flags & XTAL_OP_NOTIFY && op->notify.tid == op->remote.tid &&

@@ -67,6 +67,8 @@ enum {
 	XTAL_OP_ANY_LOCAL = 64, /* local memory need not be registered */
 };
 
+#define XTAL_MAX_RECEIVE_SGES 64u /* pieces of a receive */
+
 /* A piece of local memory. */
 struct xtal_sge {
 	uint64_t addr, len; /* len may be 0 */

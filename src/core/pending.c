@@ -174,6 +174,9 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 		end(p, XTAL_OK);
 		return true;
 	}
+	/* Nothing but a message follows a message. */
+	if (q->share && q->inflight && p->op.opcode < XTAL_OP_SEND && xtal_send_is_under_way(q))
+		return false;
 	status = stop_waiting(q, &p->op.remote, p->op.len);
 	if (!status && p->lost) {
 		if (!my_turn(q, NULL))
@@ -184,6 +187,8 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 		end(p, status);
 		return true;
 	}
+	if (p->op.opcode >= XTAL_OP_SEND)
+		return xtal_send_start(q, p);
 	result = translate(q, &p->op.remote, p->op.len, xtal_op_rights(p->op.opcode), &p->ask[0],
 			   &t);
 	if (result == -EINPROGRESS)
@@ -223,8 +228,10 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 		if (result > 0)
 			end(p, (uint32_t)result);
 		/* A notify word that follows by itself must not be overtaken. */
-		q->flight_link =
-			!(p->op.flags & XTAL_OP_NOTIFY) || p->notify_sent ? t->seat->link : NULL;
+		q->flight_link = (!(p->op.flags & XTAL_OP_NOTIFY) || p->notify_sent) &&
+						 p->opcode != XTAL_OP_WRITE_IMM
+					 ? t->seat->link
+					 : NULL;
 		xtal_queue_moved(q, path, p->op.len);
 		return true;
 	}
@@ -269,8 +276,11 @@ bool xtal_pending_start(struct xtal_queue *q, struct xtal_pending *p)
 		return false;
 	/* Not begun and not waiting: a grant went stale meanwhile, so look again. */
 	for (unsigned tries = 0; tries < 4; tries++) {
-		if (!q->inflight)
+		if (!q->inflight) {
 			q->flight_link = NULL;
+			if (q->share)
+				xtal_send_none_under_way(q);
+		}
 		if (start(q, p)) {
 			q->inflight++;
 			return true;

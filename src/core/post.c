@@ -49,6 +49,8 @@ int xtal_queue_enqueue(struct xtal_queue *q, const struct xtal_op *op, struct xt
 	p->op = *op;
 	p->payload = payload;
 	p->opcode = op->opcode;
+	if (op->opcode == XTAL_OP_WRITE_IMM && op->len) /* the message follows */
+		p->op.opcode = XTAL_OP_WRITE;
 	p->len = (uint32_t)op->len;
 	p->queue = q;
 	atomic_store_explicit(&p->progress, xtal_os_now(), memory_order_relaxed);

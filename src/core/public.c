@@ -224,7 +224,7 @@ int xtal_path_query(const void *queue, const struct xtal_descriptor *remote, int
 				  .eid = xtal_device_resolve_eid(h.queue.queue->ctx->dev,
 								 eid_of(remote->eid)),
 				  .tid = remote->tid,
-				  .token = remote->token,
+				  .token = remote->token_valid ? remote->token : 0,
 				  .token_valid = remote->token_valid };
 	if (!r.eid.hi && !r.eid.lo)
 		r.eid = h.queue.target(queue);

@@ -231,6 +231,14 @@ static void advance(struct xtal_queue *q)
 
 		/* Acquire: all of the operation's effects. Partner: whoever set done. */
 		while (p && p != q->start && atomic_load_explicit(&p->done, memory_order_acquire)) {
+			if (q->share && p->opcode >= XTAL_OP_SEND) {
+				enum xtal_send_verdict v = xtal_send_judge(q, p);
+
+				if (v == XTAL_SEND_WAIT)
+					return;
+				if (v == XTAL_SEND_AGAIN || xtal_send_follows_write(q, p))
+					break;
+			}
 			if (!xtal_pending_finish(q, p))
 				return;
 			retire(q);

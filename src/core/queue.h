@@ -38,6 +38,7 @@ struct xtal_queue_attr {
 	uint32_t id;               /* as records and peers are told; of a jetty: its own */
 	bool jetty;                /* its messages come from a jetty: receivers are told */
 	bool error_suspend;        /* an error suspends instead of ending in ERROR */
+	bool datagram;             /* a message that cannot be delivered is dropped, and succeeds */
 	uint8_t rnr_retry;         /* 0..6 times, or XTAL_RNR_FOREVER */
 	uint32_t rnr_us;           /* between two tries, at least; 0: 100 */
 	struct xtal_endpoint *endpoint; /* its receiving half: FLUSH_DONE follows what that has

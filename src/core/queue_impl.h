@@ -19,6 +19,7 @@
 struct xtal_bulk;
 struct xtal_link;
 struct xtal_payload;
+struct xtal_request;
 struct xtal_sharing;
 
 enum xtal_pending_state {
@@ -43,6 +44,7 @@ struct xtal_pending {
 	_Atomic bool done; /* release: everything of it is in place */
 	bool notify_sent;  /* the notify word travels with the message */
 	bool counted;      /* in what moved over its path */
+	uint8_t tries;     /* a message's, that found no receiver */
 	uint8_t opcode;    /* as posted; op's is that of the step under way */
 	struct xtal_peer peer;
 	struct xtal_payload *payload; /* what op.local points into, or NULL */
@@ -161,6 +163,28 @@ void xtal_pending_give_up(struct xtal_queue *q, uint32_t status);
 struct xtal_bulk *xtal_pending_again(struct xtal_queue *q, struct xtal_pending *p);
 /* After p is done: starts its notify word when it has one left. True: retire it. */
 bool xtal_pending_finish(struct xtal_queue *q, struct xtal_pending *p);
+
+/* Two-sided operations (send.c), under the lock. */
+
+/* Begins p, as xtal_pending_start(). */
+bool xtal_send_start(struct xtal_queue *q, struct xtal_pending *p);
+
+/* Messages of the queue are under way / nothing is. */
+bool xtal_send_is_under_way(const struct xtal_queue *q);
+void xtal_send_none_under_way(struct xtal_queue *q);
+
+/* The oldest operation is over and may be a message that was not received. */
+enum xtal_send_verdict {
+	XTAL_SEND_OVER,  /* it is to be retired */
+	XTAL_SEND_WAIT,  /* those that followed it are not back yet */
+	XTAL_SEND_AGAIN, /* it and they have not begun any more */
+};
+enum xtal_send_verdict xtal_send_judge(struct xtal_queue *q, struct xtal_pending *p);
+
+/* The data of a WRITE_IMM is in place. True: p, which is alone, has become the message. */
+bool xtal_send_follows_write(struct xtal_queue *q, struct xtal_pending *p);
+/* What of it goes into its frames. */
+void xtal_send_request(const struct xtal_pending *p, struct xtal_request *out);
 
 /* A link ended: nothing of this queue may refer to it. */
 void xtal_queue_link_lost(struct xtal_queue *q, struct xtal_link *link);

@@ -10,9 +10,11 @@
 
 #include "core/context_impl.h"
 #include "core/engine.h"
-#include "core/link.h"
+#include "core/receive_impl.h"
 #include "core/shared_cq.h"
 #include "os/proc.h"
+
+#define DEFAULT_RNR_US 100u
 
 static inline struct xtal_queue *queue_of(struct xtal_feed *s)
 {
@@ -39,6 +41,14 @@ void xtal_cq_tell(struct xtal_cq *cq)
 	cq->notify = xtal_feed_pushed(&q->share->feed, weight(&cq->ring[last & cq->mask]));
 }
 
+/* What the receiving half has reported before FLUSH_DONE was polled. */
+static bool is_last(const struct xtal_queue *q, const struct xtal_completion *c)
+{
+	struct xtal_endpoint *ep = q->share->endpoint;
+
+	return !ep || xtal_endpoint_polled(ep, q->share->feed.cq, c->user);
+}
+
 static uint32_t take(struct xtal_feed *s, uint32_t count, struct xtal_record *out)
 {
 	struct xtal_queue *q = queue_of(s);
@@ -57,6 +67,8 @@ static uint32_t take(struct xtal_feed *s, uint32_t count, struct xtal_record *ou
 		if (is_silent(c))
 			continue;
 		if (xtal_unlikely(c->status == XTAL_FLUSH_DONE)) {
+			if (!is_last(q, c))
+				break;
 			atomic_store_explicit(&q->share->flush_taken, true, memory_order_relaxed);
 		}
 		r->user = c->user;
@@ -145,6 +157,10 @@ int xtal_queue_share(struct xtal_queue *q, const struct xtal_queue_attr *attr)
 	share->public_id = attr->id;
 	share->jetty = attr->jetty;
 	share->error_suspend = attr->error_suspend;
+	share->datagram = attr->datagram;
+	share->endpoint = attr->endpoint;
+	share->rnr_retry = attr->rnr_retry;
+	share->pause_ns = (attr->rnr_us ? attr->rnr_us : DEFAULT_RNR_US) * 1000ull;
 	share->kept_last = &share->kept;
 	xtal_feed_attach(&share->feed, attr->cq, &queue_feed);
 	q->share = share;
@@ -167,9 +183,13 @@ void xtal_queue_close_post(struct xtal_queue *q)
 /* A completion that belongs to no operation. Under the lock; nothing is in front of it. */
 static void mark(struct xtal_queue *q, enum xtal_status status)
 {
-	*xtal_cq_place(&q->cq) = (struct xtal_completion){ .status = (uint16_t)status,
-							   .opcode = XTAL_OP_NOP,
-							   .queue_id = q->id };
+	struct xtal_endpoint *ep = q->share->endpoint;
+
+	*xtal_cq_place(&q->cq) =
+		(struct xtal_completion){ .user = ep ? xtal_endpoint_reported(ep) : 0,
+					  .status = (uint16_t)status,
+					  .opcode = XTAL_OP_NOP,
+					  .queue_id = q->id };
 	xtal_bump(&q->accepted, 1);
 	xtal_queue_close_post(q);
 	xtal_cq_push(&q->cq);

@@ -16,11 +16,17 @@ struct xtal_sharing {
 	struct xtal_queue *queue;
 	void *owner;
 	uint32_t public_id;
-	bool jetty, error_suspend;
+	bool jetty, error_suspend, datagram;
+	struct xtal_endpoint *endpoint; /* its receiving half, or NULL */
+	uint8_t rnr_retry;
+	uint64_t pause_ns;                      /* between two tries of a message */
 	bool flush_marked, suspend_marked;      /* FLUSH_DONE, SUSPEND_DONE were pushed */
 	_Atomic bool flush_taken;               /* ... and polled */
 	struct xtal_pending *kept, **kept_last; /* posted in ERROR, for flush */
 	uint32_t kept_count;
+	bool sending;                   /* messages are under way: nothing else follows them */
+	struct xtal_pending *last_send; /* of those, or NULL */
+	uint64_t again_at;              /* ns: not before, a message is tried again */
 };
 
 /* All under the lock. Posted in ERROR: it is kept. Errors: -EAGAIN (depth are), -ENOMEM. */

@@ -202,6 +202,7 @@ int xtal_segment_register(struct xtal_context *ctx, const struct xtal_segment_at
 				      .len = attr->len,
 				      .token = attr->token,
 				      .token_valid = attr->token_valid,
+				      .any_token = attr->any_token,
 				      .rights = attr->rights };
 	xtal_object_find(seg->addr, seg->len, &seg->backing);
 	xtal_lock(&ctx->registry.lock);
@@ -289,7 +290,7 @@ static bool matches(void *value, void *arg)
 	bool token = m->access->token_valid ? m->access->token == seg->token
 					    : !seg->token || !seg->token_valid;
 
-	if (!token) {
+	if (!token && !seg->any_token) {
 		m->token_wrong = true;
 		return false;
 	}

@@ -18,7 +18,7 @@ struct xtal_segment {
 	struct xtal_context *ctx;
 	uint64_t addr, len;
 	uint32_t token;
-	bool token_valid;
+	bool token_valid, any_token;
 	uint32_t rights;
 	uint32_t slot;
 	_Atomic uint32_t granted; /* some peer or lane was told of this slot */

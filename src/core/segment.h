@@ -21,6 +21,7 @@ struct xtal_segment_attr {
 	uint64_t addr, len; /* len >= 1, addr + len must not wrap */
 	uint32_t token;
 	bool token_valid; /* false: also requests without a token are accepted */
+	bool any_token;   /* tokens are not looked at */
 	uint32_t rights;  /* for peers; local use is always allowed */
 };
 

@@ -11,6 +11,7 @@
 #include "core/context_impl.h"
 #include "core/engine.h"
 #include "core/executor.h"
+#include "core/inbound.h"
 #include "core/log.h"
 #include "os/proc.h"
 #include "os/thread.h"
@@ -20,6 +21,12 @@
 
 /* Messages of one peer that are taken in one go. */
 #define MAX_MESSAGES 64u
+
+/* Frames of one peer that are executed before the others' turn. */
+#define MAX_FRAMES 16u
+
+/* How long after a program's own poll the agent leaves the rings to it. */
+#define POLLER_NS 1000000u
 
 void xtal_session_end(struct xtal_session *s, const char *why)
 {
@@ -33,8 +40,14 @@ void xtal_session_end(struct xtal_session *s, const char *why)
 	if (!s->welcomed)
 		ctx->silent--;
 	xtal_agent_stop_timer(&s->greeting);
-	if (s->drains)
+	if (s->drains) {
 		xtal_agent_remove_drain(&s->drain);
+		xtal_lock(&ctx->serving.lock);
+		xtal_list_remove(&s->serve_node);
+		xtal_unlock(&ctx->serving.lock);
+		xtal_inbound_free(s->inbound);
+		xtal_lane_fini(&s->lane);
+	}
 	xtal_agent_unwatch(&s->sock);
 	xtal_agent_unwatch(&s->death);
 	xtal_engine_close_fd(s->sock.fd);
@@ -62,9 +75,20 @@ int xtal_session_refuse(struct xtal_session *s, uint32_t status, const char *tex
 	return -ECONNREFUSED;
 }
 
-/* Under no lock. A reply is made in place; the effect's payload is in the ring. */
+static uint32_t serve_send(struct xtal_session *s, const struct xtal_responder_effect *e,
+			   const uint8_t *payload, bool own_thread)
+{
+	uint32_t status = XTAL_OK;
+
+	if (e->first)
+		status = xtal_execute_send_begin(s->ctx, &s->inbound, e);
+	return status ? status
+		      : xtal_execute_send_piece(&s->lane, s->inbound, e, payload, own_thread);
+}
+
+/* Under the serving lock. A reply is made in place; the effect's payload is in the ring. */
 static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8_t *payload,
-		      size_t len, const char **why)
+		      size_t len, bool own_thread, const char **why)
 {
 	struct xtal_responder_effect e;
 	struct xtal_ring_slot slot;
@@ -75,6 +99,9 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 	if (xtal_msg_decode_frame(header, len, &m, why))
 		return false;
 	xtal_responder_feed(&s->responder, &m, xtal_os_now(), &e);
+	if (e.first && e.kind != XTAL_RESPONDER_SEND &&
+	    s->inbound) /* the rest of one does not come */
+		xtal_inbound_abandon(s->inbound);
 	switch (e.kind) {
 	case XTAL_RESPONDER_NONE:
 		return true;
@@ -90,15 +117,20 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 			*why = "no room for an answer";
 			return false;
 		}
-		status = xtal_execute_read(s->ctx, &e, slot.payload);
+		status = xtal_execute_read(s->ctx, &s->lane, &e, slot.payload);
 		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, NULL,
 					   xtal_os_now(), &answer))
 			return true;
 		break;
 	case XTAL_RESPONDER_WRITE:
 	case XTAL_RESPONDER_ATOMIC:
-		status = e.kind == XTAL_RESPONDER_WRITE ? xtal_execute_write(s->ctx, &e, payload)
-							: xtal_execute_atomic(s->ctx, &e, old);
+	case XTAL_RESPONDER_SEND:
+		if (e.kind == XTAL_RESPONDER_WRITE)
+			status = xtal_execute_write(s->ctx, &s->lane, &e, payload);
+		else if (e.kind == XTAL_RESPONDER_ATOMIC)
+			status = xtal_execute_atomic(s->ctx, &s->lane, &e, old);
+		else
+			status = serve_send(s, &e, payload, own_thread);
 		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, old,
 					   xtal_os_now(), &answer))
 			return true;
@@ -115,16 +147,16 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 	return true;
 }
 
-/* Executes waiting frames, a bounded number at a time so that no peer starves the others. */
-static bool serve(struct xtal_drain *d)
+/* Executes waiting frames, a bounded number at a time so that no peer starves the others. Under the
+ * serving lock. */
+static bool serve(struct xtal_session *s, bool own_thread)
 {
-	struct xtal_session *s = xtal_container_of(d, struct xtal_session, drain);
 	const uint8_t *header, *payload;
 	const char *why = "broken ring";
 	size_t len;
 	bool did = false;
 
-	for (unsigned i = 0; i < 16; i++) {
+	for (unsigned i = 0; i < MAX_FRAMES && !s->broken; i++) {
 		uint64_t unused;
 		int n;
 
@@ -133,13 +165,11 @@ static bool serve(struct xtal_drain *d)
 			n = xtal_ring_peek(&s->ring, &header, &payload, &len);
 		else /* full, or the initiator's counter makes no sense */
 			n = xtal_ring_consumed(&s->ring, &unused);
-		if (n > 0 && !serve_one(s, header, payload, len, &why))
+		if (n > 0 && !serve_one(s, header, payload, len, own_thread, &why))
 			n = -EPROTO;
-		if (n < 0) {
-			xtal_session_end(s, why);
-			return true;
-		}
-		if (n == 0)
+		if (n < 0)
+			s->broken = why;
+		if (n <= 0)
 			break;
 		did = true;
 		if (xtal_ring_release(&s->ring))
@@ -148,20 +178,122 @@ static bool serve(struct xtal_drain *d)
 	return did;
 }
 
-static bool serve_before_sleep(struct xtal_drain *d)
+/* Frames, or room for replies, wake the agent from now on. False: some are there. */
+static bool arm(struct xtal_session *s)
 {
-	struct xtal_session *s = xtal_container_of(d, struct xtal_session, drain);
-
+	s->armed = true;
 	if (s->stalled) /* the initiator's release rings our doorbell */
 		return xtal_ring_prepare_room(&s->ring, s->responder.config.piece);
 	return xtal_ring_prepare_sleep(&s->ring);
 }
 
-static void serve_after_sleep(struct xtal_drain *d)
+static void disarm(struct xtal_session *s)
+{
+	if (s->armed)
+		xtal_ring_cancel_sleep(&s->ring);
+	s->armed = false;
+}
+
+static bool is_polled(const struct xtal_context *ctx, uint64_t now)
+{
+	uint64_t at = atomic_load_explicit(&ctx->serving.polled_at, memory_order_relaxed);
+
+	return at && (now < at || now - at <= POLLER_NS);
+}
+
+static bool drain(struct xtal_drain *d)
+{
+	struct xtal_session *s = xtal_container_of(d, struct xtal_session, drain);
+	struct xtal_context *ctx = s->ctx;
+	const char *broken;
+	bool did = false;
+
+	if (!xtal_trylock(&ctx->serving.lock))
+		return false;
+	if (!s->broken && !is_polled(ctx, xtal_os_now()))
+		did = serve(s, false);
+	broken = s->broken;
+	xtal_unlock(&ctx->serving.lock);
+	if (!broken)
+		return did;
+	xtal_session_end(s, broken);
+	return true;
+}
+
+static void look_again(struct xtal_timer *timer)
+{
+	(void)timer; /* the agent has woken, and looks at all rings before it sleeps */
+}
+
+static bool before_sleep(struct xtal_drain *d)
+{
+	struct xtal_session *s = xtal_container_of(d, struct xtal_session, drain);
+	struct xtal_serving *serving = &s->ctx->serving;
+	uint64_t now = xtal_os_now();
+	bool may = true;
+
+	xtal_lock(&serving->lock);
+	if (s->broken)
+		may = false;
+	else if (is_polled(s->ctx, now))
+		xtal_agent_set_timer(&serving->timer, now + POLLER_NS, look_again);
+	else
+		may = arm(s);
+	xtal_unlock(&serving->lock);
+	return may;
+}
+
+static void after_sleep(struct xtal_drain *d)
 {
 	struct xtal_session *s = xtal_container_of(d, struct xtal_session, drain);
 
-	xtal_ring_cancel_sleep(&s->ring);
+	xtal_lock(&s->ctx->serving.lock);
+	disarm(s);
+	xtal_unlock(&s->ctx->serving.lock);
+}
+
+/* Under the serving lock, on a program's thread. */
+static void serve_myself(struct xtal_session *s)
+{
+	disarm(s);
+	serve(s, true);
+	if (s->broken)
+		xtal_os_event_signal(xtal_agent_doorbell());
+}
+
+void xtal_server_poll(struct xtal_context *ctx)
+{
+	struct xtal_serving *serving = &ctx->serving;
+
+	if (!xtal_trylock(&serving->lock))
+		return;
+	atomic_store_explicit(&serving->polled_at, xtal_os_now(), memory_order_relaxed);
+	for (struct xtal_list *n = serving->sessions.next; n != &serving->sessions; n = n->next)
+		serve_myself(xtal_container_of(n, struct xtal_session, serve_node));
+	xtal_unlock(&serving->lock);
+}
+
+void xtal_server_hand_over(struct xtal_context *ctx)
+{
+	struct xtal_serving *serving = &ctx->serving;
+	bool left = false;
+
+	xtal_lock(&serving->lock);
+	if (atomic_exchange_explicit(&serving->polled_at, 0, memory_order_relaxed)) {
+		for (struct xtal_list *n = serving->sessions.next; n != &serving->sessions;
+		     n = n->next) {
+			struct xtal_session *s =
+				xtal_container_of(n, struct xtal_session, serve_node);
+
+			if (arm(s))
+				continue;
+			serve_myself(s);
+			left |= !arm(s);
+		}
+	}
+	xtal_unlock(&serving->lock);
+	if (left)
+		xtal_os_event_signal(xtal_agent_doorbell());
 }
 
 /* The link's memory: board and rings. Errors: -errno. */
@@ -233,11 +365,15 @@ static int hello(struct xtal_session *s, const struct xtal_control *c)
 	s->welcomed = true;
 	ctx->silent--;
 	xtal_agent_stop_timer(&s->greeting);
-	s->drain = (struct xtal_drain){ .drain = serve,
-					.before_sleep = serve_before_sleep,
-					.after_sleep = serve_after_sleep };
+	s->drain = (struct xtal_drain){ .drain = drain,
+					.before_sleep = before_sleep,
+					.after_sleep = after_sleep };
 	xtal_agent_add_drain(&s->drain);
 	s->drains = true;
+	xtal_lane_init(&s->lane);
+	xtal_lock(&ctx->serving.lock);
+	xtal_list_append(&ctx->serving.sessions, &s->serve_node);
+	xtal_unlock(&ctx->serving.lock);
 	err = reply(s, &w, out, 2);
 	xtal_os_close(out[1]);
 	return err;

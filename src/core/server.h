@@ -7,12 +7,14 @@
 #include <stdint.h>
 
 #include "core/agent.h"
+#include "core/lane.h"
 #include "core/shared.h"
 #include "os/sock.h"
 #include "path/ring.h"
 #include "wire/responder.h"
 
 struct xtal_context;
+struct xtal_inbound;
 
 #define XTAL_SESSION_CACHE 64u
 
@@ -32,7 +34,13 @@ struct xtal_session {
 	struct xtal_responder_result cache[XTAL_SESSION_CACHE];
 	struct xtal_drain drain;
 	bool drains;
-	bool stalled; /* a reply found no room */
+	/* The rest under ctx->serving.lock. */
+	struct xtal_list serve_node; /* in ctx->serving, once welcomed */
+	struct xtal_lane lane;
+	struct xtal_inbound *inbound; /* a SEND that comes in; NULL before the first */
+	bool stalled;                 /* a reply found no room */
+	bool armed;                   /* frames wake the agent */
+	const char *broken;           /* why the agent is to end it, or NULL */
 };
 
 /* On the agent: the session is over, and freed. */
@@ -41,6 +49,12 @@ void xtal_session_end(struct xtal_session *s, const char *why);
 int xtal_session_refuse(struct xtal_session *s, uint32_t status, const char *text);
 /* Takes what the socket has; may end the session. */
 void xtal_session_ready(struct xtal_source *src);
+
+/* By a thread that polls for receives: serves the peers' rings itself; the agent leaves them to it for
+ * a while. */
+void xtal_server_poll(struct xtal_context *ctx);
+/* It polls no more: frames wake the agent. */
+void xtal_server_hand_over(struct xtal_context *ctx);
 
 /* On the agent: starts listening / ends all sessions of the context. */
 int xtal_server_open(struct xtal_context *ctx);

@@ -13,6 +13,7 @@
 
 #include "core/context_impl.h"
 #include "core/log.h"
+#include "core/server.h"
 #include "core/shared_cq_impl.h"
 #include "os/proc.h"
 #include "os/thread.h"
@@ -218,6 +219,8 @@ static __attribute__((noinline)) void help(struct xtal_shared_cq *cq)
 
 		s->ops->help(s);
 	}
+	if (atomic_load_explicit(&cq->receivers, memory_order_relaxed))
+		xtal_server_poll(cq->ctx);
 }
 
 int xtal_shared_cq_poll(struct xtal_shared_cq *cq, uint32_t count, struct xtal_record *out)
@@ -261,6 +264,8 @@ int xtal_shared_cq_arm(struct xtal_shared_cq *cq, bool solicited_only)
 			most = weight;
 		s->ops->hand_over(s);
 	}
+	if (atomic_load_explicit(&cq->receivers, memory_order_relaxed))
+		xtal_server_hand_over(cq->ctx);
 	if (most >= want)
 		fire(cq);
 	xtal_bias_unlock_own(&cq->consumer);

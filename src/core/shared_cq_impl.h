@@ -26,8 +26,9 @@ struct xtal_shared_cq {
 	struct xtal_context *ctx;
 	void *owner;
 	struct xtal_channel *channel;
-	_Atomic uint32_t users; /* sources */
-	_Atomic uint32_t armed; /* the weight that fires; 0: not armed */
+	_Atomic uint32_t users;     /* feeds */
+	_Atomic uint32_t receivers; /* of them, endpoints */
+	_Atomic uint32_t armed;     /* the weight that fires; 0: not armed */
 	/* consumer */
 	_Alignas(XTAL_CACHE_LINE) struct xtal_bias consumer;
 	struct xtal_list listed;

@@ -17,6 +17,10 @@
 /* Data up to so many bytes is gathered on the stack when it can be moved at once. */
 #define STACK_BYTES 2048u
 
+/* Messages up to so many bytes are copied at the post, by the program's thread: later it takes a
+ * system call. */
+#define SEND_COPIED 8192u
+
 struct xtal_payload {
 	uint64_t len;
 	uint32_t pieces; /* where the bytes go at the end; 0: nowhere */
@@ -137,6 +141,8 @@ static struct xtal_op flattened(const struct xtal_op *op, uint64_t local, bool o
 	if (own)
 		flat.flags |= XTAL_OP_OWN_PAYLOAD;
 	flat.local = local;
+	if (flat.opcode >= XTAL_OP_SEND && (flat.opcode != XTAL_OP_WRITE_IMM || !flat.len))
+		flat.remote = flat.notify; /* it goes nowhere else */
 	return flat;
 }
 
@@ -226,7 +232,8 @@ static int accept(struct xtal_queue *q, const struct xtal_op *op, const struct l
 	uint8_t *own;
 	int err;
 
-	if (op->opcode == XTAL_OP_NOP || lies_well(q, op, l)) {
+	if (op->opcode == XTAL_OP_NOP ||
+	    (lies_well(q, op, l) && (!xtal_op_is_send(op->opcode) || op->len > SEND_COPIED))) {
 		flat = flattened(op, l->count ? l->sge->addr : 0, false);
 		return xtal_queue_enqueue(q, &flat, NULL);
 	}

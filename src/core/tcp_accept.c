@@ -83,6 +83,7 @@ void xtal_tcp_session_end(struct xtal_tcp_session *s, const char *why)
 		xtal_tcp_hang_up(s->conn, why);
 	xtal_list_remove(&s->node);
 	xtal_agent_stop_timer(&s->timer);
+	xtal_tcp_forget_send(s);
 	free(s);
 }
 

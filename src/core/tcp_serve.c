@@ -12,6 +12,7 @@
 #include "core/context_impl.h"
 #include "core/engine.h"
 #include "core/executor.h"
+#include "core/inbound.h"
 #include "core/log.h"
 #include "core/tcp_ledger.h"
 #include "core/tcp_session.h"
@@ -61,7 +62,7 @@ static int pin(void *arg, const struct xtal_tcp_frame *f, const void **base)
 				       access.token_valid == p->token_valid
 			       ? 0
 			       : -EAGAIN;
-	if (xtal_execute_enter_range(p->conn->ctx, &access, &found))
+	if (xtal_execute_enter_range(p->conn->ctx, xtal_agent_lane(), &access, &found))
 		return -EFAULT;
 	p->lo = found.lo;
 	p->hi = found.hi;
@@ -74,7 +75,7 @@ static void unpin(void *arg)
 {
 	struct pinned *p = arg;
 
-	xtal_execute_leave();
+	xtal_execute_leave(xtal_agent_lane());
 	p->hi = 0;
 }
 
@@ -149,7 +150,8 @@ static uint32_t judged(struct xtal_tcp_session *s, const struct xtal_responder_e
 {
 	static const char *const words[] = { [XTAL_RESPONDER_WRITE] = "write",
 					     [XTAL_RESPONDER_READ] = "read",
-					     [XTAL_RESPONDER_ATOMIC] = "atomic" };
+					     [XTAL_RESPONDER_ATOMIC] = "atomic",
+					     [XTAL_RESPONDER_SEND] = "send" };
 	struct xtal_tcp_conn *c = s->conn;
 
 	if (!status)
@@ -168,8 +170,8 @@ static uint32_t look_at_read(struct xtal_tcp_session *s, const struct xtal_respo
 	uint32_t status;
 
 	if (e->len <= XTAL_TCP_SMALL)
-		return xtal_execute_read(s->ctx, e, s->small);
-	status = xtal_execute_enter(s->ctx, e);
+		return xtal_execute_read(s->ctx, xtal_agent_lane(), e, s->small);
+	status = xtal_execute_enter(s->ctx, xtal_agent_lane(), e);
 	xtal_count(&xtal_totals.served, 1);
 	xtal_count(&xtal_totals.served_bytes, e->len);
 	if (status)
@@ -177,8 +179,61 @@ static uint32_t look_at_read(struct xtal_tcp_session *s, const struct xtal_respo
 	if (s->careful &&
 	    xtal_os_probe_access((const void *)(uintptr_t)(e->addr + e->offset), e->len, false))
 		status = XTAL_REMOTE_ACCESS;
-	xtal_execute_leave();
+	xtal_execute_leave(xtal_agent_lane());
 	return status;
+}
+
+void xtal_tcp_forget_send(struct xtal_tcp_session *s)
+{
+	xtal_inbound_free(s->inbound);
+	free(s->piece);
+}
+
+/* The payload of a SEND's piece is complete. */
+static void finish_send(struct xtal_tcp_session *s, const uint8_t *payload, uint64_t now)
+{
+	uint32_t status =
+		xtal_execute_send_piece(xtal_agent_lane(), s->inbound, &s->effect, payload, false);
+
+	xtal_target_result(&s->target, (enum xtal_status)status, NULL, now);
+}
+
+/* The header of a SEND's piece has come. */
+static void execute_send(struct xtal_tcp_session *s, const struct xtal_responder_effect *e,
+			 uint64_t now)
+{
+	uint32_t status = XTAL_OK;
+
+	s->effect = *e;
+	s->landed = 0;
+	if (!s->piece && e->len)
+		s->piece = malloc(XTAL_MSG_PIECE);
+	if (e->first)
+		status = xtal_execute_send_begin(s->ctx, &s->inbound, e);
+	if (status == XTAL_REMOTE_ACCESS) /* no such endpoint, or another token */
+		judged(s, e, status);
+	if (!status && !s->piece && e->len) {
+		xtal_inbound_abandon(s->inbound);
+		status = XTAL_NOT_READY;
+	}
+	if (status)
+		xtal_target_result(&s->target, (enum xtal_status)status, NULL, now);
+	else if (!e->len)
+		finish_send(s, NULL, now);
+}
+
+static void land_send(struct xtal_tcp_session *s, const uint8_t *in, uint64_t n, uint64_t now)
+{
+	const uint8_t *payload = in;
+
+	if (n != s->effect.len) {
+		memcpy(s->piece + s->landed, in, n);
+		payload = s->piece;
+	}
+	s->landed += n;
+	xtal_target_landed(&s->target, n);
+	if (s->landed == s->effect.len)
+		finish_send(s, payload, now);
 }
 
 static void execute(struct xtal_tcp_session *s, const struct xtal_responder_effect *e, uint64_t now)
@@ -186,6 +241,9 @@ static void execute(struct xtal_tcp_session *s, const struct xtal_responder_effe
 	uint64_t old[2] = { 0, 0 };
 	uint32_t status;
 
+	if (e->first && e->kind != XTAL_RESPONDER_SEND &&
+	    s->inbound) /* the rest of one does not come */
+		xtal_inbound_abandon(s->inbound);
 	switch (e->kind) {
 	case XTAL_RESPONDER_READ:
 		s->effect = *e;
@@ -193,7 +251,7 @@ static void execute(struct xtal_tcp_session *s, const struct xtal_responder_effe
 		xtal_target_result(&s->target, (enum xtal_status)status, NULL, now);
 		return;
 	case XTAL_RESPONDER_ATOMIC:
-		status = judged(s, e, xtal_execute_atomic(s->ctx, e, old));
+		status = judged(s, e, xtal_execute_atomic(s->ctx, xtal_agent_lane(), e, old));
 		xtal_target_result(&s->target, (enum xtal_status)status, old, now);
 		return;
 	case XTAL_RESPONDER_WRITE:
@@ -201,8 +259,11 @@ static void execute(struct xtal_tcp_session *s, const struct xtal_responder_effe
 		s->landed = 0;
 		if (e->len)
 			return; /* its payload comes */
-		status = judged(s, e, xtal_execute_write(s->ctx, e, NULL));
+		status = judged(s, e, xtal_execute_write(s->ctx, xtal_agent_lane(), e, NULL));
 		xtal_target_result(&s->target, (enum xtal_status)status, NULL, now);
+		return;
+	case XTAL_RESPONDER_SEND:
+		execute_send(s, e, now);
 		return;
 	case XTAL_RESPONDER_NONE:
 	case XTAL_RESPONDER_REPLY:
@@ -262,14 +323,18 @@ static bool land(struct xtal_tcp_session *s, const uint8_t *in, uint64_t n, uint
 
 	if (!xtal_target_may_land(&s->target, now))
 		return false;
+	if (e->kind == XTAL_RESPONDER_SEND) {
+		land_send(s, in, n, now);
+		return true;
+	}
 	if (n == e->len) {
-		status = xtal_execute_write(s->ctx, e, in);
+		status = xtal_execute_write(s->ctx, xtal_agent_lane(), e, in);
 		s->landed = n;
 	} else {
-		status = xtal_execute_enter(s->ctx, e);
+		status = xtal_execute_enter(s->ctx, xtal_agent_lane(), e);
 		if (!status) {
 			status = land_part(s, in, n) ? XTAL_REMOTE_ACCESS : XTAL_OK;
-			xtal_execute_leave();
+			xtal_execute_leave(xtal_agent_lane());
 		}
 	}
 	xtal_target_landed(&s->target, n);
@@ -402,7 +467,7 @@ static int64_t receive_direct(struct xtal_tcp_conn *c, uint64_t want, size_t *sp
 		{ s->tail + (p.tail - tail), tail },
 		{ look_bytes, XTAL_MSG_HEADER },
 	};
-	uint32_t status = xtal_execute_enter(s->ctx, &s->effect);
+	uint32_t status = xtal_execute_enter(s->ctx, xtal_agent_lane(), &s->effect);
 	uint64_t got;
 	int64_t n = -EFAULT;
 
@@ -419,7 +484,7 @@ static int64_t receive_direct(struct xtal_tcp_conn *c, uint64_t want, size_t *sp
 		status = XTAL_REMOTE_ACCESS;
 	else if (got && landed(s, &p, got))
 		status = XTAL_REMOTE_ACCESS;
-	xtal_execute_leave();
+	xtal_execute_leave(xtal_agent_lane());
 	xtal_target_landed(&s->target, got);
 	if (judged(s, &s->effect, status) || (got && s->landed == s->effect.len)) {
 		xtal_target_result(&s->target, (enum xtal_status)status, NULL, xtal_os_now());
@@ -436,7 +501,8 @@ static enum outcome receive(struct xtal_tcp_conn *c, bool *more, bool *did)
 	size_t spill;
 	int64_t n;
 
-	if (want >= DIRECT_LEAST && xtal_tcp_direct(&c->stream)) {
+	if (want >= DIRECT_LEAST && xtal_tcp_direct(&c->stream) &&
+	    c->session->effect.kind == XTAL_RESPONDER_WRITE) {
 		if (!xtal_target_may_land(&c->session->target, xtal_os_now())) {
 			xtal_tcp_hang_up(c, "a request came too late");
 			return GONE;

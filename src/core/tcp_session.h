@@ -16,6 +16,7 @@
 #include "wire/target.h"
 
 struct xtal_context;
+struct xtal_inbound;
 struct xtal_tcp_session;
 
 /* One connection. */
@@ -50,7 +51,9 @@ struct xtal_tcp_session {
 	uint64_t landed;                     /* bytes of it that are there */
 	uint8_t tail[16];                    /* its last word, which lands last */
 	uint8_t small[XTAL_TCP_SMALL];       /* what a short READ found */
-	bool careful; /* a READ met memory that is not there: look at it first from now on */
+	struct xtal_inbound *inbound;        /* a SEND that comes in; NULL before the first */
+	uint8_t *piece; /* of it, until it is complete; XTAL_MSG_PIECE bytes, or NULL */
+	bool careful;   /* a READ met memory that is not there: look at it first from now on */
 };
 
 /* Something may be done for the connection: receives, executes, answers. True when anything was.
@@ -63,6 +66,8 @@ bool xtal_tcp_serve_bytes(struct xtal_tcp_conn *c, const uint8_t *in, size_t len
 bool xtal_tcp_greet(struct xtal_tcp_conn *c);
 /* Closes the connection; its session waits for another one. */
 void xtal_tcp_hang_up(struct xtal_tcp_conn *c, const char *why);
+/* At the session's end: a SEND that is coming in does not come. */
+void xtal_tcp_forget_send(struct xtal_tcp_session *s);
 /* Ends the session, and its connection. */
 void xtal_tcp_session_end(struct xtal_tcp_session *s, const char *why);
 

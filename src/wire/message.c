@@ -214,6 +214,40 @@ static const char *check_atomic(const struct xtal_msg *m)
 	return check_operand(m->compare, m->operand_size);
 }
 
+static const char *check_send(const struct xtal_msg *m)
+{
+	const unsigned flags =
+		XTAL_MSG_TOKEN | XTAL_MSG_SOLICITED | XTAL_MSG_TO_JETTY | XTAL_MSG_FROM_JETTY;
+	const char *why;
+
+	if (m->flags & ~flags)
+		return "flag does not belong to this type";
+	if (m->status != XTAL_OK)
+		return "status in a request";
+	if (m->addr != 0)
+		return "address in a send";
+	why = check_piece(m);
+	if (why)
+		return why;
+	if (m->piece == 0 && m->total != 0)
+		return "empty piece";
+	if (m->payload != m->piece)
+		return "payload is not the piece";
+	if (!(m->flags & XTAL_MSG_TOKEN) && m->token != 0)
+		return "token without the flag";
+	if (m->rights != 0)
+		return "right in a send";
+	if (m->atomic != XTAL_MSG_NO_ATOMIC)
+		return "atomic kind in a frame that has none";
+	if (m->operand_size < XTAL_MSG_SEND_PLAIN || m->operand_size > XTAL_MSG_SEND_WRITTEN)
+		return "unknown kind of send";
+	if (m->operand[1] != 0 || (m->operand_size == XTAL_MSG_SEND_PLAIN && m->operand[0] != 0))
+		return "immediate value in a send that has none";
+	if (m->operand_size == XTAL_MSG_SEND_WRITTEN ? m->total != 0 : m->notify.data != 0)
+		return "length of a write does not belong to this kind of send";
+	return NULL;
+}
+
 /* Fields that only requests have. */
 static const char *check_no_request(const struct xtal_msg *m)
 {
@@ -294,6 +328,8 @@ const char *xtal_msg_check(const struct xtal_msg *m)
 		return check_read(m);
 	case XTAL_MSG_ATOMIC:
 		return check_atomic(m);
+	case XTAL_MSG_SEND:
+		return check_send(m);
 	case XTAL_MSG_RESPONSE:
 		return check_response(m);
 	case XTAL_MSG_PING:

@@ -10,6 +10,10 @@
  * carries them; an ATOMIC is one frame without payload. A notify word belongs to its WRITE
  * (also of length 0): every piece names it, so that the first can be refused for it, and it is
  * stored after the last byte of the last piece.
+ *
+ * A SEND goes to the receive queue of an endpoint (key, token) instead of an address, in pieces like
+ * a WRITE. One that cannot be received yet is answered NOT_READY, and so is one that follows it (names
+ * its id in notify.addr) until it has come again: SENDs of one queue are received in their order.
  */
 #ifndef XTAL_WIRE_MESSAGE_H
 #define XTAL_WIRE_MESSAGE_H
@@ -30,7 +34,8 @@ enum xtal_msg_type {
 	XTAL_MSG_WRITE = 0x01,
 	XTAL_MSG_READ = 0x02,
 	XTAL_MSG_ATOMIC = 0x03,
-	/* 0x10..0x1f: reserved for two-sided requests (SEND and its like) */
+	/* 0x10..0x1f: two-sided requests */
+	XTAL_MSG_SEND = 0x10,
 	/* 0x20..0x2f: answers */
 	XTAL_MSG_RESPONSE = 0x20,
 	/* 0x30..0x3f: unnumbered, any time, never replayed; seq is 0 */
@@ -50,11 +55,22 @@ enum xtal_msg_atomic {
 	XTAL_MSG_XOR = 7,
 };
 
+/* What a SEND is. Only the first three have data. */
+enum xtal_msg_send {
+	XTAL_MSG_SEND_PLAIN = 1,
+	XTAL_MSG_SEND_IMM = 2,
+	XTAL_MSG_SEND_INVALIDATE = 3,
+	XTAL_MSG_SEND_WRITTEN = 4, /* a WRITE before it has put the data in place */
+};
+
 enum xtal_msg_flag {
 	XTAL_MSG_TOKEN = 0x0001,        /* token is valid */
 	XTAL_MSG_NOTIFY = 0x0002,       /* WRITE: notify is valid */
 	XTAL_MSG_NOTIFY_TOKEN = 0x0004, /* notify.token is valid */
 	XTAL_MSG_LAST = 0x0008,         /* RESPONSE: the operation's final one */
+	XTAL_MSG_SOLICITED = 0x0010,    /* SEND */
+	XTAL_MSG_TO_JETTY = 0x0020,     /* SEND: key is a jetty's id */
+	XTAL_MSG_FROM_JETTY = 0x0040,   /* SEND: so is notify.token */
 };
 
 enum xtal_msg_right { /* asked by the initiator; the target derives what it checks from type */
@@ -76,9 +92,10 @@ struct xtal_msg {
 	enum xtal_msg_type type;
 	uint16_t flags;              /* of enum xtal_msg_flag */
 	enum xtal_msg_atomic atomic; /* ATOMIC; echoed in a good RESPONSE */
-	uint8_t operand_size;        /* ATOMIC: 1, 2, 4, 8, 16; echoed in a good RESPONSE */
-	enum xtal_status status;     /* RESPONSE */
-	uint64_t seq;                /* numbers the sender's frames of this link, consecutively */
+	uint8_t operand_size;    /* ATOMIC: 1, 2, 4, 8, 16; echoed in a good RESPONSE. SEND: enum
+				      * xtal_msg_send */
+	enum xtal_status status; /* RESPONSE */
+	uint64_t seq;            /* numbers the sender's frames of this link, consecutively */
 	uint64_t ack;         /* request, PING: last RESPONSE received. RESPONSE: the request frame
 				* it answers. PONG: the last request frame consumed */
 	uint64_t id;          /* chosen by the initiator, echoed */
@@ -90,12 +107,15 @@ struct xtal_msg {
 	uint64_t payload;     /* bytes that follow the header: piece or 0 */
 	uint32_t token;       /* of the target segment */
 	uint32_t tid;         /* the target context's id in the API's form */
-	uint32_t key;         /* the segment's index (token_id, rkey); 0: found by address */
-	uint32_t rights;      /* of enum xtal_msg_right */
-	uint64_t operand[2];  /* ATOMIC: low word first, no bits beyond operand_size; RESPONSE
-				* to it: the old value */
-	uint64_t compare[2];  /* CAS */
-	struct xtal_msg_notify notify;
+	uint32_t key;        /* the segment's index (token_id, rkey); 0: found by address. SEND: the
+				* endpoint's id */
+	uint32_t rights;     /* of enum xtal_msg_right */
+	uint64_t operand[2]; /* ATOMIC: low word first, no bits beyond operand_size; RESPONSE
+				* to it: the old value. SEND: the immediate value, 0 */
+	uint64_t compare[2]; /* CAS. SEND: the sender's EID, high and low */
+	struct xtal_msg_notify notify; /* WRITE. SEND: addr: the id of the SEND before it that was
+					* not answered, or 0; data: SEND_WRITTEN: how many bytes; tid, token:
+					* the sender's tid, and its queue's id */
 	uint64_t expiry; /* requests: not to be executed after this, target's clock; 0: no limit */
 	uint64_t stamp;  /* sender's clock, ns */
 };

@@ -80,7 +80,7 @@ static void make_frame(const struct xtal_requester *r, const struct xtal_request
 		.total = q->len,
 		.offset = s->framed,
 		.piece = piece,
-		.payload = q->type == XTAL_MSG_WRITE ? piece : 0,
+		.payload = q->type == XTAL_MSG_WRITE || q->type == XTAL_MSG_SEND ? piece : 0,
 		.token = q->token,
 		.tid = q->tid,
 		.key = q->key,
@@ -285,7 +285,8 @@ static const char *check_answer(const struct xtal_requester_slot *s, const struc
 		return "response to a piece that is not the next";
 	if (m->status != XTAL_OK)
 		return NULL;
-	if (m->atomic != q->atomic || m->operand_size != q->operand_size)
+	if (m->atomic != q->atomic ||
+	    m->operand_size != (q->type == XTAL_MSG_ATOMIC ? q->operand_size : 0))
 		return "response to another kind of operation";
 	if (q->type != XTAL_MSG_READ) {
 		if (m->payload != 0)
@@ -424,6 +425,7 @@ int xtal_requester_receive(struct xtal_requester *r, const struct xtal_msg *m, u
 	case XTAL_MSG_WRITE:
 	case XTAL_MSG_READ:
 	case XTAL_MSG_ATOMIC:
+	case XTAL_MSG_SEND:
 	case XTAL_MSG_PING:
 		reason = "request where an answer was due";
 		break;

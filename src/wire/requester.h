@@ -25,10 +25,10 @@
 
 struct xtal_request {
 	uint64_t cookie;             /* the message id; unique among the open ones of this link */
-	enum xtal_msg_type type;     /* WRITE, READ or ATOMIC */
+	enum xtal_msg_type type;     /* WRITE, READ, ATOMIC or SEND */
 	enum xtal_msg_atomic atomic; /* ATOMIC */
-	uint8_t operand_size;        /* ATOMIC; len is then taken from it */
-	uint16_t flags;              /* TOKEN, NOTIFY, NOTIFY_TOKEN */
+	uint8_t operand_size;        /* ATOMIC; len is then taken from it. SEND: what it is */
+	uint16_t flags;              /* of the frames */
 	uint64_t addr, len;          /* at the target */
 	uint32_t token, tid, key, rights;
 	uint64_t operand[2], compare[2];

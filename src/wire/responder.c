@@ -141,6 +141,8 @@ static enum xtal_responder_kind kind_of(enum xtal_msg_type type)
 		return XTAL_RESPONDER_READ;
 	case XTAL_MSG_ATOMIC:
 		return XTAL_RESPONDER_ATOMIC;
+	case XTAL_MSG_SEND:
+		return XTAL_RESPONDER_SEND;
 	case XTAL_MSG_PING:
 		return XTAL_RESPONDER_REPLY;
 	case XTAL_MSG_RESPONSE:
@@ -148,6 +150,33 @@ static enum xtal_responder_kind kind_of(enum xtal_msg_type type)
 		break;
 	}
 	return XTAL_RESPONDER_DROP;
+}
+
+/* The place of a SEND among those that were refused, or NULL. */
+static uint64_t *refused(struct xtal_responder *r, uint64_t id)
+{
+	for (unsigned i = 0; id != 0 && i < XTAL_RESPONDER_REFUSED; i++)
+		if (r->refused[i] == id)
+			return &r->refused[i];
+	return NULL;
+}
+
+static void refuse(struct xtal_responder *r, uint64_t id)
+{
+	r->refused[r->refused_at++ % XTAL_RESPONDER_REFUSED] = id;
+}
+
+/* A SEND begins. True: the one before it has not been received yet. */
+static bool must_wait(struct xtal_responder *r, const struct xtal_msg *m)
+{
+	uint64_t *again = refused(r, m->id);
+
+	if (again)
+		*again = 0;
+	if (m->notify.addr == m->id || !refused(r, m->notify.addr))
+		return false;
+	refuse(r, m->id);
+	return true;
 }
 
 static void feed_request(struct xtal_responder *r, const struct xtal_msg *m, bool first,
@@ -164,6 +193,7 @@ static void feed_request(struct xtal_responder *r, const struct xtal_msg *m, boo
 	out->first = first;
 	out->last = m->offset + m->piece == m->total;
 	out->token_valid = m->flags & XTAL_MSG_TOKEN;
+	out->flags = m->flags;
 	out->token = m->token;
 	out->tid = m->tid;
 	out->key = m->key;
@@ -188,6 +218,10 @@ static void feed_request(struct xtal_responder *r, const struct xtal_msg *m, boo
 		out->kind = XTAL_RESPONDER_REPLY;
 		out->why = "request has expired";
 		make_failure(r, out, m->type == XTAL_MSG_READ, XTAL_UNREACHABLE, now, &out->reply);
+	} else if (m->type == XTAL_MSG_SEND && first && must_wait(r, m)) {
+		out->kind = XTAL_RESPONDER_REPLY;
+		out->why = "an earlier message of the queue was not received";
+		make_failure(r, out, false, XTAL_NOT_READY, now, &out->reply);
 	} else {
 		r->waiting = true;
 		r->waiting_at = m->offset;
@@ -208,6 +242,7 @@ void xtal_responder_feed(struct xtal_responder *r, const struct xtal_msg *m, uin
 	case XTAL_RESPONDER_WRITE:
 	case XTAL_RESPONDER_READ:
 	case XTAL_RESPONDER_ATOMIC:
+	case XTAL_RESPONDER_SEND:
 		why = r->waiting ? "request before the one in front was executed"
 				 : enter(r, m, &first);
 		if (why)
@@ -246,10 +281,12 @@ bool xtal_responder_result(struct xtal_responder *r, const struct xtal_responder
 	if (!xtal_msg_status_allowed(status))
 		status = XTAL_REMOTE_OPERATION;
 	if (status != XTAL_OK) {
+		if (e->kind == XTAL_RESPONDER_SEND && status == XTAL_NOT_READY)
+			refuse(r, e->id);
 		make_failure(r, e, e->kind == XTAL_RESPONDER_READ, status, now, reply);
 		return true;
 	}
-	if (e->kind == XTAL_RESPONDER_WRITE && !e->last)
+	if ((e->kind == XTAL_RESPONDER_WRITE || e->kind == XTAL_RESPONDER_SEND) && !e->last)
 		return false;
 	make_reply(r, e->seq, e->id, e->total, now, reply);
 	if (e->last)

@@ -10,6 +10,9 @@
  * once, and its remaining pieces are ignored. One that its initiator abandons (the next frame
  * begins another, or its frames were cancelled in the carrier) is not answered.
  *
+ * A SEND may end as NOT_READY. Its initiator sends it again; those behind it in its queue, which
+ * are on their way, are answered NOT_READY too until then.
+ *
  * What the machine does not know, the executor checks: token, range, right, alignment,
  * revocation. Every effect names the whole range: check all of it on `first`, so that a failing
  * operation writes nothing; later pieces are sure to name the same range, token and notify word,
@@ -28,8 +31,10 @@ enum xtal_responder_kind {
 	XTAL_RESPONDER_WRITE,  /* copy the payload to addr+offset; on last: then the notify word */
 	XTAL_RESPONDER_READ,   /* addr+offset .. +len goes into the reply's payload */
 	XTAL_RESPONDER_ATOMIC, /* atomic on operand_size bytes at addr */
-	XTAL_RESPONDER_REPLY,  /* send reply; drop the payload */
-	XTAL_RESPONDER_DROP,   /* the peer lies: drop the link, why tells in words */
+	XTAL_RESPONDER_SEND, /* the payload goes to offset of the buffer that `first` takes from the
+				* endpoint's receive queue; on last: the receive is complete */
+	XTAL_RESPONDER_REPLY, /* send reply; drop the payload */
+	XTAL_RESPONDER_DROP,  /* the peer lies: drop the link, why tells in words */
 };
 
 struct xtal_responder_effect {
@@ -39,6 +44,7 @@ struct xtal_responder_effect {
 	uint64_t offset, len; /* this piece, within total, len <= the configured piece */
 	bool first, last;     /* piece of its operation */
 	bool token_valid;
+	uint16_t flags; /* SEND: SOLICITED, TO_JETTY, FROM_JETTY */
 	uint32_t token, tid, key;
 	bool notify_valid, notify_token_valid;
 	struct xtal_msg_notify notify;
@@ -49,7 +55,11 @@ struct xtal_responder_effect {
 	const char *why;       /* of a DROP or a refusal, else NULL */
 };
 
-/* The outcome of a WRITE or an ATOMIC, for replay. A READ has none: it is executed again. */
+/* SENDs that were answered NOT_READY lately: what follows one of them is not received either. At
+ * least as many as an initiator may have under way. */
+#define XTAL_RESPONDER_REFUSED 64u
+
+/* The outcome of a WRITE, an ATOMIC or a SEND, for replay. A READ has none: it is executed again. */
 struct xtal_responder_result {
 	uint64_t seq;    /* of the frame that was answered with LAST */
 	uint64_t number; /* of the RESPONSE */
@@ -85,6 +95,8 @@ struct xtal_responder {
 	uint64_t waiting_at;  /* ... and began here in its operation */
 	bool resumed;         /* the next frame may be in the middle of a READ */
 	bool dropped;
+	uint64_t refused[XTAL_RESPONDER_REFUSED]; /* ids; 0: none */
+	uint32_t refused_at;                      /* the next one's place */
 };
 
 /* Errors: -EINVAL. */

@@ -223,6 +223,7 @@ static bool take_message(struct xtal_target *t, uint64_t now, struct xtal_target
 	case XTAL_RESPONDER_WRITE:
 	case XTAL_RESPONDER_READ:
 	case XTAL_RESPONDER_ATOMIC:
+	case XTAL_RESPONDER_SEND:
 		t->effect = out->effect;
 		t->expiry = m.expiry;
 		t->executing = true;
@@ -272,7 +273,7 @@ uint64_t xtal_target_payload(const struct xtal_target *t, uint64_t *addr)
 {
 	const struct xtal_responder_effect *e = &t->effect;
 
-	if (!t->executing || e->kind != XTAL_RESPONDER_WRITE || t->in.left == 0)
+	if (!t->executing || t->in.left == 0)
 		return 0;
 	*addr = e->addr + e->offset + (e->len - t->in.left);
 	return t->in.left;

@@ -20,7 +20,7 @@ struct xtal_target_config {
 
 enum xtal_target_kind {
 	XTAL_TARGET_MORE,    /* all bytes were taken */
-	XTAL_TARGET_EXECUTE, /* effect is to be executed, then xtal_target_result(). WRITE:
+	XTAL_TARGET_EXECUTE, /* effect is to be executed, then xtal_target_result(). WRITE, SEND:
 			      * effect.len bytes follow, see xtal_target_payload() */
 	XTAL_TARGET_SEND,    /* a frame waits: nothing is taken before it has been sent */
 	XTAL_TARGET_HANG_UP, /* close the connection, then xtal_target_disconnected() */
@@ -101,7 +101,8 @@ void xtal_target_close(struct xtal_target *t, enum xtal_status status, const cha
 size_t xtal_target_take(struct xtal_target *t, const uint8_t *in, size_t len, uint64_t now,
 			struct xtal_target_event *out);
 
-/* How many bytes of payload the owner is to put in place next, at *addr; 0: none. */
+/* How many bytes of payload the owner is to put in place next, at *addr (SEND: of the message);
+ * 0: none. */
 uint64_t xtal_target_payload(const struct xtal_target *t, uint64_t *addr);
 /* Ask before each part of a payload is stored: false when its lease is over; then hang up. */
 bool xtal_target_may_land(const struct xtal_target *t, uint64_t now);

@@ -243,6 +243,7 @@ static void advance_model(struct world *w)
 			if (o->applied)
 				store_at(w->model, q->addr, combine(q, old));
 			break;
+		case XTAL_MSG_SEND:
 		case XTAL_MSG_RESPONSE:
 		case XTAL_MSG_PING:
 		case XTAL_MSG_PONG:

@@ -401,7 +401,7 @@ static void test_lying_target(void **state)
 	refuse(&f, a, "never sent");
 	a.type = XTAL_MSG_PING;
 	refuse(&f, a, "request");
-	a.type = (enum xtal_msg_type)0x10;
+	a.type = (enum xtal_msg_type)0x1f;
 	refuse(&f, a, "unknown");
 	assert_true(receive(&f, answer(&f, &atomic.msg)).finished);
 }

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/* Receive queues: posted buffers, in order. See receive.h. */
+#include "core/receive.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/context_impl.h"
+#include "core/inbound.h"
+#include "core/log.h"
+#include "core/receive_impl.h"
+#include "core/receive_queue.h"
+#include "xtal.h"
+
+static struct xtal_receive *entry(struct xtal_receive_queue *rq, uint64_t i)
+{
+	return (struct xtal_receive *)(void *)(rq->entries + (i & rq->mask) * rq->stride);
+}
+
+int xtal_receive_queue_create(struct xtal_context *ctx, const struct xtal_receive_queue_attr *attr,
+			      struct xtal_receive_queue **out)
+{
+	struct xtal_receive_queue *rq;
+	uint64_t size = 1;
+
+	if (ctx->foreign)
+		return -ECHILD;
+	if (!attr->depth || attr->depth > XTAL_MAX_QUEUE_DEPTH || !attr->max_sges ||
+	    attr->max_sges > XTAL_MAX_RECEIVE_SGES) {
+		xtal_explain("receive queue of depth %u with %u pieces: the depth must be 1 to %u, "
+			     "the pieces 1 to %u",
+			     attr->depth, attr->max_sges, XTAL_MAX_QUEUE_DEPTH,
+			     XTAL_MAX_RECEIVE_SGES);
+		return -EINVAL;
+	}
+	rq = calloc(1, sizeof(*rq));
+	if (!rq)
+		return -ENOMEM;
+	while (size < attr->depth)
+		size *= 2;
+	rq->ctx = ctx;
+	rq->depth = attr->depth;
+	rq->max_sges = attr->max_sges;
+	rq->id = attr->id;
+	rq->mask = size - 1;
+	rq->state = XTAL_RECEIVE_READY;
+	rq->stride = sizeof(struct xtal_receive) + attr->max_sges * sizeof(struct xtal_sge);
+	/* Pages that are never used are never there. */
+	rq->entries = calloc(size, rq->stride);
+	atomic_store(&rq->refs, 1);
+	if (!rq->entries) {
+		free(rq);
+		return -ENOMEM;
+	}
+	*out = rq;
+	return 0;
+}
+
+void xtal_receive_queue_put(struct xtal_receive_queue *rq)
+{
+	if (atomic_fetch_sub_explicit(&rq->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	free(rq->entries);
+	free(rq);
+}
+
+int xtal_receive_queue_destroy(struct xtal_receive_queue **rqp)
+{
+	struct xtal_receive_queue *rq = *rqp;
+
+	if (atomic_load(&rq->users) && !rq->ctx->foreign)
+		return -EBUSY;
+	*rqp = NULL;
+	xtal_receive_queue_put(rq);
+	return 0;
+}
+
+int xtal_receive_queue_post(struct xtal_receive_queue *rq, const struct xtal_sge *sges,
+			    uint32_t count, uint64_t user)
+{
+	int err = 0;
+
+	if (rq->ctx->foreign)
+		return -ECHILD;
+	if (count > rq->max_sges)
+		return -EINVAL;
+	xtal_lock(&rq->lock);
+	if (rq->state == XTAL_RECEIVE_RESET) {
+		err = -ENOTCONN;
+	} else if (rq->tail - rq->head + rq->borrowed == rq->depth) {
+		err = -EAGAIN;
+	} else {
+		struct xtal_receive *r = entry(rq, rq->tail++);
+
+		r->user = user;
+		r->count = count;
+		memcpy(r->sge, sges, count * sizeof(*sges));
+	}
+	xtal_unlock(&rq->lock);
+	return err;
+}
+
+uint32_t xtal_receive_queue_posted(struct xtal_receive_queue *rq)
+{
+	uint32_t n;
+
+	if (rq->ctx->foreign)
+		return 0;
+	xtal_lock(&rq->lock);
+	n = (uint32_t)(rq->tail - rq->head);
+	xtal_unlock(&rq->lock);
+	return n;
+}
+
+/* Under the lock. True: the event is due. */
+static bool below_limit(struct xtal_receive_queue *rq)
+{
+	if (!rq->limit || rq->tail - rq->head >= rq->limit)
+		return false;
+	rq->limit = 0;
+	return true;
+}
+
+void xtal_receive_queue_set_limit(struct xtal_receive_queue *rq, uint32_t limit)
+{
+	bool tell;
+
+	if (rq->ctx->foreign)
+		return;
+	xtal_lock(&rq->lock);
+	rq->limit = limit;
+	tell = below_limit(rq);
+	xtal_unlock(&rq->lock);
+	if (tell)
+		xtal_context_raise(rq->ctx, XTAL_ASYNC_RECEIVE_LIMIT, rq->id);
+}
+
+uint32_t xtal_receive_queue_take(struct xtal_receive_queue *rq, struct xtal_inbound *in)
+{
+	uint32_t status = XTAL_OK;
+	bool tell = false;
+
+	xtal_lock(&rq->lock);
+	if (rq->state == XTAL_RECEIVE_ERROR) {
+		status = XTAL_REMOTE_OPERATION;
+	} else if (rq->head == rq->tail) {
+		status = XTAL_NOT_READY;
+	} else {
+		const struct xtal_receive *r = entry(rq, rq->head++);
+
+		in->user = r->user;
+		in->count = r->count;
+		memcpy(in->sge, r->sge, r->count * sizeof(r->sge[0]));
+		rq->borrowed++;
+		atomic_fetch_add_explicit(&rq->refs, 1, memory_order_relaxed);
+		tell = below_limit(rq);
+	}
+	xtal_unlock(&rq->lock);
+	if (tell)
+		xtal_context_raise(rq->ctx, XTAL_ASYNC_RECEIVE_LIMIT, rq->id);
+	return status;
+}
+
+void xtal_receive_queue_used(struct xtal_receive_queue *rq)
+{
+	xtal_lock(&rq->lock);
+	rq->borrowed--;
+	xtal_unlock(&rq->lock);
+	xtal_receive_queue_put(rq);
+}
+
+bool xtal_receive_queue_return(struct xtal_receive_queue *rq, const struct xtal_inbound *in)
+{
+	bool flush;
+
+	xtal_lock(&rq->lock);
+	rq->borrowed--;
+	flush = rq->state == XTAL_RECEIVE_ERROR;
+	if (rq->state == XTAL_RECEIVE_READY) {
+		struct xtal_receive *r = entry(rq, --rq->head);
+
+		r->user = in->user;
+		r->count = in->count;
+		memcpy(r->sge, in->sge, in->count * sizeof(in->sge[0]));
+	}
+	xtal_unlock(&rq->lock);
+	xtal_receive_queue_put(rq);
+	return !flush;
+}
+
+static bool may_become(enum xtal_receive_state from, enum xtal_receive_state to)
+{
+	switch (to) {
+	case XTAL_RECEIVE_RESET:
+		return from == XTAL_RECEIVE_ERROR;
+	case XTAL_RECEIVE_READY:
+		return from == XTAL_RECEIVE_RESET;
+	case XTAL_RECEIVE_ERROR:
+		return from == XTAL_RECEIVE_READY;
+	}
+	return false;
+}
+
+int xtal_receive_queue_set_state(struct xtal_receive_queue *rq, enum xtal_receive_state state,
+				 struct xtal_endpoint *flushed)
+{
+	if (rq->ctx->foreign)
+		return -ECHILD;
+	xtal_lock(&rq->lock);
+	if (rq->state == state || !may_become(rq->state, state)) {
+		int err = rq->state == state ? 0 : -EPERM;
+
+		xtal_unlock(&rq->lock);
+		return err;
+	}
+	rq->state = state;
+	/* In ERROR nothing is taken any more: the rest is ours. */
+	while (state != XTAL_RECEIVE_READY && rq->head != rq->tail) {
+		uint64_t user = entry(rq, rq->head++)->user;
+
+		if (!flushed || state != XTAL_RECEIVE_ERROR)
+			continue;
+		xtal_unlock(&rq->lock);
+		xtal_endpoint_flushed(flushed, user);
+		xtal_lock(&rq->lock);
+	}
+	xtal_unlock(&rq->lock);
+	return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* The bodies of receive queues and endpoints. */
+#ifndef XTAL_CORE_RECEIVE_IMPL_H
+#define XTAL_CORE_RECEIVE_IMPL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "base/lock.h"
+#include "core/feed.h"
+#include "core/receive.h"
+
+/* A posted buffer. */
+struct xtal_receive {
+	uint64_t user;
+	uint32_t count;
+	struct xtal_sge sge[];
+};
+
+struct xtal_receive_queue {
+	struct xtal_context *ctx;
+	_Atomic uint32_t refs, users; /* users: endpoints */
+	uint32_t depth, max_sges, id;
+	size_t stride; /* bytes of an entry */
+	uint8_t *entries;
+	uint64_t mask;
+	struct xtal_lock lock; /* all below */
+	enum xtal_receive_state state;
+	uint64_t head, tail;
+	uint32_t borrowed; /* taken by messages that are coming in: they may come back */
+	uint32_t limit;    /* fewer: an event; 0: none */
+};
+
+/* How a message ended, until it is polled. */
+struct xtal_receipt {
+	uint64_t user, imm;
+	struct xtal_eid eid;
+	uint32_t tid, id, len;
+	uint16_t status;
+	uint8_t opcode;
+	bool jetty, solicited;
+};
+
+/* Locks: lock, then the receive queue's or ring_lock. */
+struct xtal_endpoint {
+	struct xtal_context *ctx;
+	struct xtal_endpoint_attr attr;
+	struct xtal_list node; /* in the context's table */
+	_Atomic uint32_t refs;
+	struct xtal_lock lock; /* held while a message lands */
+	bool dead, accepts;
+	struct xtal_feed feed;
+	struct xtal_lock ring_lock; /* the producers' */
+	struct xtal_receipt *ring;
+	uint64_t size, head, tail; /* size: a power of two */
+};
+
+/* How many reports the endpoint has made so far. */
+uint64_t xtal_endpoint_reported(struct xtal_endpoint *ep);
+/* The first n reports were polled, or are another completion queue's. */
+bool xtal_endpoint_polled(struct xtal_endpoint *ep, const struct xtal_shared_cq *cq, uint64_t n);
+
+#endif
