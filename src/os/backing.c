@@ -43,6 +43,7 @@ struct query {
 #define QUERY_READABLE 0x01u
 #define QUERY_WRITABLE 0x02u
 #define QUERY_SHARED   0x08u
+#define QUERY_OR_NEXT  0x10u
 
 /*
  * The fd of /proc/self/maps with the pid it belongs to, pid << 32 | fd; 0: none. It shows the
@@ -136,10 +137,11 @@ static void set_path(struct xtal_os_backing *b, const char *name)
 	b->path[len] = '\0';
 }
 
-static int find_by_query(const void *addr, struct xtal_os_backing *out)
+static int find_by_query(const void *addr, bool or_next, struct xtal_os_backing *out)
 {
 	char name[PATH_MAX] = "";
 	struct query q = { .size = sizeof(q),
+			   .flags = or_next ? QUERY_OR_NEXT : 0,
 			   .addr = (uintptr_t)addr,
 			   .name_size = sizeof(name),
 			   .name_addr = (uintptr_t)name };
@@ -176,8 +178,8 @@ static void unescape(char *text)
 	*to = '\0';
 }
 
-/* Parses one line when it holds addr. */
-static bool parse_line(char *line, uint64_t addr, struct xtal_os_backing *out)
+/* Parses one line when it holds addr (or lies behind it). */
+static bool parse_line(char *line, uint64_t addr, bool or_next, struct xtal_os_backing *out)
 {
 	unsigned long long start, end, offset, inode;
 	unsigned major_number, minor_number;
@@ -186,7 +188,7 @@ static bool parse_line(char *line, uint64_t addr, struct xtal_os_backing *out)
 
 	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, rights, &offset,
 		   &major_number, &minor_number, &inode, &name) < 7 ||
-	    addr < start || addr >= end)
+	    (addr < start && !or_next) || addr >= end)
 		return false;
 	*out = (struct xtal_os_backing){
 		.start = start,
@@ -204,7 +206,7 @@ static bool parse_line(char *line, uint64_t addr, struct xtal_os_backing *out)
 	return true;
 }
 
-static int find_in_text(const void *addr, struct xtal_os_backing *out)
+static int find_in_text(const void *addr, bool or_next, struct xtal_os_backing *out)
 {
 	char buf[PATH_MAX * 4 + 128]; /* a path of newlines */
 	size_t used = 0;
@@ -226,7 +228,7 @@ static int find_in_text(const void *addr, struct xtal_os_backing *out)
 		buf[used] = '\0';
 		for (; ret == -ENOENT && (end = strchr(line, '\n')); line = end + 1) {
 			*end = '\0';
-			if (parse_line(line, (uintptr_t)addr, out))
+			if (parse_line(line, (uintptr_t)addr, or_next, out))
 				ret = 0;
 		}
 		used -= (size_t)(line - buf);
@@ -236,19 +238,29 @@ static int find_in_text(const void *addr, struct xtal_os_backing *out)
 	return ret;
 }
 
-int xtal_os_backing_find(const void *addr, struct xtal_os_backing *out)
+static int find(const void *addr, bool or_next, struct xtal_os_backing *out)
 {
 	int ret;
 
 	/* Relaxed: a hint; whoever misses it asks the kernel again. */
 	if (!atomic_load_explicit(&no_query, memory_order_relaxed)) {
-		ret = find_by_query(addr, out);
+		ret = find_by_query(addr, or_next, out);
 		if (ret == 0 || ret == -ENOENT)
 			return ret;
 		if (ret == -ENOTTY || ret == -ENOSYS || ret == -EPERM || ret == -EINVAL)
 			atomic_store_explicit(&no_query, true, memory_order_relaxed);
 	}
-	return find_in_text(addr, out);
+	return find_in_text(addr, or_next, out);
+}
+
+int xtal_os_backing_find(const void *addr, struct xtal_os_backing *out)
+{
+	return find(addr, false, out);
+}
+
+int xtal_os_backing_next(const void *addr, struct xtal_os_backing *out)
+{
+	return find(addr, true, out);
 }
 
 /* btrfs and overlayfs show one device in maps and another in stat: map it to compare. */

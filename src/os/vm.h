@@ -111,6 +111,8 @@ struct xtal_os_backing {
  * of /proc/self/maps). Errors: -ENOENT (nothing mapped there), -errno.
  */
 int xtal_os_backing_find(const void *addr, struct xtal_os_backing *out);
+/* The same, or the first mapping behind addr. */
+int xtal_os_backing_next(const void *addr, struct xtal_os_backing *out);
 
 /*
  * An fd (new, CLOEXEC, caller's) for the object that backs b, found among this process's own

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reader of adoption: takes what userfaultfd tells of adopted memory. A thread of the program
+ * that unmaps, moves or drops some waits until the reader has read of it, and may hold any lock of
+ * the program or the C library. So nothing here locks (but the gate), allocates or logs, and no
+ * memory is touched but the reader's own stack and static data.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <poll.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/adopt_impl.h"
+#include "os/vm.h"
+
+/* So many runs can be adopted at a time. */
+#define MAX_OBJECTS 1024u
+
+static struct xtal_os_run objects[MAX_OBJECTS]; /* hi 0: free */
+
+int xtal_os_adopt_enter(const struct xtal_os_run *run)
+{
+	for (unsigned i = 0; i < MAX_OBJECTS; i++)
+		if (!objects[i].hi) {
+			objects[i] = *run;
+			return 0;
+		}
+	return -ENOSPC;
+}
+
+void xtal_os_adopt_leave(const struct xtal_os_run *run)
+{
+	for (unsigned i = 0; i < MAX_OBJECTS; i++)
+		if (objects[i].hi && objects[i].fd == run->fd)
+			objects[i].hi = 0;
+}
+
+int xtal_os_adopt_object(const struct xtal_os_backing *b)
+{
+	for (unsigned i = 0; i < MAX_OBJECTS; i++) {
+		const struct xtal_os_run *o = &objects[i];
+
+		if (o->hi && b->shared && o->inode == b->inode && o->dev_major == b->dev_major &&
+		    o->dev_minor == b->dev_minor)
+			return o->fd;
+	}
+	return -1;
+}
+
+int xtal_os_adopt_punch(int fd, uint64_t offset, uint64_t len)
+{
+	long n = syscall(SYS_fallocate, fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			 (long)offset, (long)len);
+
+	return n < 0 ? -errno : 0;
+}
+
+/* True: the mover's own mremap() causes it. */
+static bool own(struct xtal_os_adopter *a, const struct xtal_os_uffd_event *e)
+{
+	if (e->kind != XTAL_OS_UFFD_UNMAP && e->kind != XTAL_OS_UFFD_REMAP)
+		return false;
+	if (e->from >= a->src_lo && e->from < a->src_hi)
+		return true;
+	if (e->kind == XTAL_OS_UFFD_UNMAP && !a->own_done && e->from == a->own_lo &&
+	    e->from + e->len == a->own_hi) {
+		a->own_done = true;
+		return true;
+	}
+	return false;
+}
+
+/* The part of [from, from+len) that lies in [at, at+size): false: none. */
+static bool clip(uint64_t *from, uint64_t *len, uint64_t at, uint64_t size)
+{
+	uint64_t to = *from + *len < at + size ? *from + *len : at + size;
+
+	*from = *from > at ? *from : at;
+	*len = to - *from;
+	return *from < to;
+}
+
+/* Pages of the run in the window are dropped: also where they are now. */
+static void drop_in_window(struct xtal_os_adopter *a, const struct xtal_os_uffd_event *e)
+{
+	uint64_t at = e->from, len = e->len;
+
+	if (clip(&at, &len, a->lo, a->hi - a->lo))
+		xtal_os_adopt_punch(a->object, a->object_base + (at - a->lo), len);
+	at = e->from;
+	len = e->len;
+	if (clip(&at, &len, a->chunk_at, a->chunk_len))
+		syscall(SYS_madvise, a->scratch + (at - a->chunk_at), len, (long)MADV_DONTNEED);
+}
+
+/*
+ * The content of adopted memory is dropped: so it is zero when whoever drops it looks again. He
+ * waits in a fault if he does so before we are done, also where there was no page before: else what
+ * he stores there would be dropped, too. The event may come late: the memory may have been
+ * adopted, or given back, since. Where system calls cannot wait in such faults nobody does, and
+ * nothing can be dropped.
+ */
+static void drop(struct xtal_os_adopter *a, const struct xtal_os_uffd_event *e)
+{
+	uint64_t at = e->from, end = at + e->len, to;
+	struct xtal_os_backing b;
+	int fd;
+
+	if (a->open)
+		drop_in_window(a, e);
+	if (!a->full)
+		return;
+	for (; at < end; at = to) {
+		if (xtal_os_backing_find((void *)(uintptr_t)at, &b))
+			return;
+		to = b.end < end ? b.end : end;
+		fd = xtal_os_adopt_object(&b);
+		if (fd >= 0)
+			xtal_os_adopt_punch(fd, b.offset + (at - b.start), to - at);
+	}
+}
+
+/* Under the gate. What the program does to the run that is in the window. */
+static void read_window(struct xtal_os_adopter *a)
+{
+	struct xtal_os_uffd_event e;
+
+	while (xtal_os_uffd_read(a->window, &e) > 0) {
+		if (e.kind == XTAL_OS_UFFD_FAULT || own(a, &e))
+			continue; /* those who wait are woken when the chunk is done */
+		a->disturbed = true;
+		if (e.kind == XTAL_OS_UFFD_REMOVE)
+			drop(a, &e);
+		if (e.kind == XTAL_OS_UFFD_REMAP) {
+			a->moved_from = e.from;
+			a->moved_to = e.to;
+			a->moved_len = e.len;
+		}
+	}
+}
+
+/* Somebody waits for a page: that of the object, or a new one. */
+static void carry_on(struct xtal_os_adopter *a, uint64_t at)
+{
+	uint64_t page = xtal_os_page_size();
+	int err;
+
+	at &= ~(page - 1);
+	err = xtal_os_uffd_carry_on(a->keeper, at, page);
+	if (err == -EFAULT)
+		err = xtal_os_uffd_zero(a->keeper, at, page);
+	if (err) /* somebody else did it, or the mapping has changed: look again */
+		xtal_os_uffd_wake(a->keeper, at, page);
+}
+
+/* Under the gate. */
+static void read_keeper(struct xtal_os_adopter *a)
+{
+	struct xtal_os_uffd_event e;
+
+	a->hooks.before();
+	while (xtal_os_uffd_read(a->keeper, &e) > 0) {
+		if (e.kind == XTAL_OS_UFFD_FAULT) {
+			carry_on(a, e.from);
+			continue;
+		}
+		if (own(a, &e))
+			continue;
+		if (e.kind == XTAL_OS_UFFD_REMOVE)
+			drop(a, &e);
+		a->hooks.changed(&e);
+	}
+	a->hooks.after();
+}
+
+void xtal_os_adopt_read(void *arg)
+{
+	struct xtal_os_adopter *a = arg;
+	struct pollfd fds[3] = { { .fd = a->keeper, .events = POLLIN },
+				 { .fd = a->kick, .events = POLLIN },
+				 { .fd = a->window, .events = POLLIN } };
+	uint64_t count;
+
+	for (;;) {
+		if (syscall(SYS_ppoll, fds, 3ul, NULL, NULL, 0ul) < 0)
+			continue;
+		if (fds[1].revents)
+			syscall(SYS_read, a->kick, &count, sizeof(count));
+		xtal_lock(&a->gate);
+		if (!a->hold)
+			read_window(a);
+		/* Else the mover kicks when it is over. */
+		fds[2].fd = a->hold ? -1 : a->window;
+		a->skipping = a->hold;
+		if (fds[0].revents)
+			read_keeper(a);
+		xtal_unlock(&a->gate);
+	}
+}
