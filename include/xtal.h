@@ -81,6 +81,18 @@ struct xtal_counters {
 	uint64_t peers_lost;             /* peers that died or vanished */
 	uint64_t agent_wakeups;          /* times the agent thread woke */
 	uint64_t contexts, queues, segments, links; /* alive now */
+	uint64_t adopted;                           /* ranges of private memory made mappable */
+	uint64_t adopted_bytes;                     /* their bytes */
+	uint64_t adopt_ns;                          /* time that took, ns */
+	uint64_t adopt_refused;                     /* attempts that failed */
+	uint64_t adopt_undone;                      /* ranges that became private again */
+};
+
+/** What this machine allows of adoption, see xtal_adoption_query(). */
+enum xtal_adoption {
+	XTAL_ADOPTION_NONE = 0, /* nothing */
+	XTAL_ADOPTION_USER = 1, /* on request: meanwhile a system call into the range fails */
+	XTAL_ADOPTION_FULL = 2, /* by itself, too: a system call into the range waits */
 };
 
 /** A device, or something that XTAL_DEVICES names and this host does not have. */
@@ -181,6 +193,72 @@ XTAL_API void *xtal_alloc(size_t len);
  * Contract: Xtal's own.
  */
 XTAL_API void xtal_free(void *ptr);
+
+/**
+ * xtal_share - make private memory mappable for peers, in place
+ *
+ * The whole pages of the range, memory of malloc or of private anonymous mappings, are replaced by
+ * shared ones with the same content while all threads go on using them (adoption, see cdma(7)).
+ * From then on peers of the same user on this host reach segments that lie in it, registered now
+ * or later, like memory of xtal_alloc. Takes 0.3 to 1 ms per MiB. Pages that the range fills
+ * in part stay private.
+ *
+ * Refused while XTAL_ADOPT is off, which it is unless it is set. Where system calls into the range
+ * cannot wait (xtal_adoption_query() says XTAL_ADOPTION_USER) they fail with EFAULT during this
+ * call.
+ *
+ * @ptr: the range's first byte
+ * @len: its length in bytes
+ *
+ * Returns: 0, also when all of it was adopted before, or a negative errno value.
+ * Errors:
+ *   -EPERM: XTAL_ADOPT is off
+ *   -ENOSYS: the kernel lacks what is needed, or does not permit it
+ *   -EINVAL: ptr is NULL, no whole page lies in the range, or not all of it is ordinary private
+ *   memory
+ *   -EBUSY: pages are pinned by direct I/O or io_uring, or a peer does not leave the memory
+ *   -EEXIST: a part of the range is adopted, but not all of it
+ *   -EAGAIN: the program changed the mapping meanwhile, or forks
+ *   -ENOSPC: too many ranges are adopted
+ *   -ENOMEM: no memory, or too many mappings
+ * Threads: any, but not from a signal handler.
+ * Contract: Xtal's own.
+ */
+XTAL_API int xtal_share(void *ptr, size_t len);
+
+/**
+ * xtal_unshare - make adopted memory private again
+ *
+ * Undoes xtal_share(), and what was adopted by itself, for every adopted range that has a page in
+ * the given one. Peers reach the memory by other paths again.
+ *
+ * @ptr: the range's first byte
+ * @len: its length in bytes
+ *
+ * Returns: 0 or a negative errno value.
+ * Errors:
+ *   -EINVAL: ptr is NULL or len is 0
+ *   -ENOENT: nothing of it is adopted
+ *   -EBUSY: the process has pinned pages (VmPin in /proc/self/status), or a peer does not leave
+ *   -ENOMEM: no memory; a part may stay shared
+ * Threads: any, but not from a signal handler. No direct I/O into the range may be in flight.
+ * Contract: Xtal's own.
+ */
+XTAL_API int xtal_unshare(void *ptr, size_t len);
+
+/**
+ * xtal_adoption_query - what this machine allows of adoption, and why
+ *
+ * Tried out with pages of the library's own, whatever XTAL_ADOPT says.
+ *
+ * @text: receives one sentence, or NULL
+ * @size: bytes of text
+ *
+ * Returns: enum xtal_adoption.
+ * Threads: any.
+ * Contract: Xtal's own.
+ */
+XTAL_API int xtal_adoption_query(char *text, size_t size);
 
 /**
  * xtal_describe - the descriptor of a registered segment

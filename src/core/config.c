@@ -23,7 +23,7 @@ enum kind {
 	KIND_FLAG,
 	KIND_SIZE,
 	KIND_PATHS,
-	KIND_WORD, /* one of two words; the first is the default, 0 */
+	KIND_WORD, /* one of two or three words; the first is the default, 0 */
 	KIND_TEXT
 };
 
@@ -31,7 +31,7 @@ struct setting {
 	const char *name; /* in the ini file: lower case without XTAL_ */
 	enum kind kind;
 	uint64_t fallback, min, max;
-	const char *words[2]; /* KIND_WORD */
+	const char *words[3]; /* KIND_WORD */
 	const char *description;
 	char value[VALUE_SIZE];
 	char origin[VALUE_SIZE];
@@ -53,6 +53,7 @@ enum index {
 	IDLE_MS,
 	REVOKE_MS,
 	ALLOW_CMA,
+	ADOPT,
 	PEERS,
 	DEVICES,
 	SECURITY,
@@ -152,6 +153,15 @@ static struct setting settings[COUNT] = {
 			.max = 1,
 			.description =
 				"1: where Yama restricts it, let our user's processes use cma on this one" },
+	[ADOPT] = { .name = "XTAL_ADOPT",
+		    .kind = KIND_WORD,
+		    .fallback = 0,
+		    .min = 0,
+		    .max = 2,
+		    .words = { "off", "auto", "always" },
+		    .description =
+			    "which private memory (malloc) becomes mappable for peers: off, auto "
+			    "(what they use much, and xtal_share), always (all that is registered)" },
 	[PEERS] = { .name = "XTAL_PEERS",
 		    .kind = KIND_WORD,
 		    .fallback = 0,
@@ -302,8 +312,10 @@ static void resolve(struct setting *s)
 			s->number = parse_paths(s);
 			break;
 		case KIND_WORD:
-			s->number = strcmp(s->value, s->words[1]) == 0;
-			err = !s->number && strcmp(s->value, s->words[0]) != 0;
+			s->number = 0;
+			while (s->number <= s->max && strcmp(s->value, s->words[s->number]) != 0)
+				s->number++;
+			err = s->number > s->max;
 			break;
 		case KIND_TEXT:
 			break;
@@ -375,6 +387,7 @@ static void load(void)
 	c->idle_ms = (uint32_t)settings[IDLE_MS].number;
 	c->revoke_ms = (uint32_t)settings[REVOKE_MS].number;
 	c->allow_cma = settings[ALLOW_CMA].number;
+	c->adopt = (enum xtal_adopt_when)settings[ADOPT].number;
 	c->any_uid = settings[PEERS].number;
 	c->devices = settings[DEVICES].value;
 	c->insecure = settings[SECURITY].number;

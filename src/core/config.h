@@ -12,6 +12,13 @@
 #include "base/eid.h"
 #include "base/export.h"
 
+/* When private memory of this process is adopted (adopt.h). */
+enum xtal_adopt_when {
+	XTAL_ADOPT_OFF,    /* never, not on request either */
+	XTAL_ADOPT_AUTO,   /* what peers use much, where system calls into it can wait */
+	XTAL_ADOPT_ALWAYS, /* all that is registered */
+};
+
 struct xtal_config {
 	uint32_t paths;          /* bit (1 << enum xtal_path_kind) set: allowed */
 	bool paths_by_hand;      /* somebody wrote down which */
@@ -29,7 +36,8 @@ struct xtal_config {
 	const char *devices;     /* XTAL_DEVICES, as it was written; see device.c */
 	bool insecure;           /* XTAL_SECURITY=none: plain messages between hosts */
 	const char *key_file;    /* XTAL_KEY_FILE; "": none */
-	uint64_t counter_start;  /* XTAL_COUNTER_START: debug: first value of ring counters */
+	enum xtal_adopt_when adopt;
+	uint64_t counter_start; /* XTAL_COUNTER_START: debug: first value of ring counters */
 };
 
 /* The settings in force; the first call reads them. Never changes afterwards. */

@@ -392,9 +392,9 @@ static int answer(struct xtal_link *link, const struct xtal_control *c, const in
 		err = -EPROTO;
 	} else {
 		xtal_list_remove(&r->node);
-		if (c->type == XTAL_CONTROL_GRANT)
+		if (c->type == XTAL_CONTROL_GRANT && !r->hot)
 			err = take_grant(link, r, c, fds, nfds);
-		else
+		else if (!r->hot)
 			xtal_link_deny(link, r->id, c->status, c->flags & XTAL_CONTROL_RETRY,
 				       c->text);
 		free(r);
@@ -506,7 +506,8 @@ void xtal_connect_ask(struct xtal_link *link)
 		c.len = r->len;
 		c.token = r->token;
 		c.rights = r->rights;
-		c.flags = r->token_valid ? XTAL_CONTROL_TOKEN : 0;
+		c.flags =
+			(r->token_valid ? XTAL_CONTROL_TOKEN : 0) | (r->hot ? XTAL_CONTROL_HOT : 0);
 		err = xtal_os_send(link->sock.fd, &c, sizeof(c), NULL, 0);
 		r->sent = !err;
 	}

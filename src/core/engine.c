@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/adopt.h"
 #include "core/agent.h"
 #include "core/config.h"
 #include "core/context_impl.h"
@@ -39,6 +40,7 @@ static struct {
  * engine.lock is taken by those who hold a queues_lock. */
 static void before_fork(void)
 {
+	xtal_adopt_before_fork();
 	xtal_lock(&engine.life);
 	for (struct xtal_list *n = engine.contexts.next; n != &engine.contexts; n = n->next)
 		xtal_lock(&xtal_container_of(n, struct xtal_context, node)->queues_lock);
@@ -50,7 +52,7 @@ static void before_fork(void)
 	xtal_os_syslog_hold();
 }
 
-static void after_fork_parent(void)
+static void release_after_fork(void)
 {
 	xtal_os_syslog_release();
 	xtal_security_fork_unlock();
@@ -61,6 +63,12 @@ static void after_fork_parent(void)
 	for (struct xtal_list *n = engine.contexts.next; n != &engine.contexts; n = n->next)
 		xtal_unlock(&xtal_container_of(n, struct xtal_context, node)->queues_lock);
 	xtal_unlock(&engine.life);
+}
+
+static void after_fork_parent(void)
+{
+	release_after_fork();
+	xtal_adopt_after_fork();
 }
 
 /*
@@ -91,7 +99,8 @@ static void after_fork_child(void)
 	xtal_pipelines_fork_child();
 	xtal_revoke_fork_child();
 	xtal_security_fork_child();
-	after_fork_parent();
+	xtal_adopt_fork_child();
+	release_after_fork();
 }
 
 /* Under engine.life. */

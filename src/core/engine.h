@@ -44,6 +44,7 @@ void xtal_engine_close_fd(int fd);
 struct xtal_engine_totals {
 	_Atomic uint64_t served, served_bytes, denied, revocations, fenced, links_made, peers_lost,
 		agent_wakeups, refused;
+	_Atomic uint64_t adopted, adopted_bytes, adopt_ns, adopt_refused, adopt_undone;
 	_Atomic uint64_t contexts, queues, segments, links;
 	/* what destroyed queues had counted */
 	_Atomic uint64_t posted, completed, failed, ops[8], bytes[8];

@@ -11,6 +11,7 @@
 #include "base/copy.h"
 #include "core/config.h"
 #include "core/context_impl.h"
+#include "core/grant.h"
 #include "core/queue_impl.h"
 #include "os/vm.h"
 #include "path/path.h"
@@ -154,6 +155,8 @@ static bool run(struct xtal_queue *q, const struct xtal_op *op, struct xtal_comp
 		status = status_of(err, op);
 	else if (!status)
 		xtal_queue_moved(q, t->path, op->len);
+	if (t->reach.kind == XTAL_REACH_CMA && op->len <= XTAL_GRANT_SMALL)
+		xtal_grant_used(t->grant);
 	return done_with(c, op, status, t);
 }
 

@@ -36,7 +36,8 @@ struct xtal_grant {
 	struct xtal_reach reach;
 	uint32_t path; /* enum xtal_path_kind, for counters and queries */
 	struct xtal_window *window;
-	char map_text[160]; /* why it is (not) mapped */
+	char map_text[160];     /* why it is (not) mapped */
+	_Atomic uint32_t small; /* short operations by cma or ring so far */
 };
 
 /* A question to the target that is under way. */
@@ -45,6 +46,7 @@ struct xtal_resolve {
 	uint64_t id, addr, len;
 	uint32_t token, rights;
 	bool token_valid, sent;
+	bool hot; /* a hint only: the answer is not used */
 };
 
 /* A refusal that the target gave, kept until some more have come: those who asked find it. */
@@ -70,6 +72,11 @@ void xtal_grant_put(struct xtal_grant *grant);
 int xtal_link_keep(struct xtal_link *link, struct xtal_grant *grant);
 /* The slot's word changed: the grant is not handed out again. */
 void xtal_link_forget(struct xtal_grant *grant);
+
+/* A short operation more over a path that adoption would spare: now and then the owner is told.
+ * By anybody who holds the grant. */
+#define XTAL_GRANT_SMALL (4u * 1024) /* bytes that are short */
+void xtal_grant_used(struct xtal_grant *grant);
 
 /* Keeps the refusal for those who asked. Under the link's lock. */
 void xtal_link_deny(struct xtal_link *link, uint64_t id, uint32_t status, bool retry,

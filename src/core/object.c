@@ -30,6 +30,16 @@ void xtal_object_fork_unlock(void)
 	xtal_unlock(&objects_lock);
 }
 
+uint64_t xtal_object_number(void)
+{
+	uint64_t number;
+
+	xtal_lock(&objects_lock);
+	number = ++next_id;
+	xtal_unlock(&objects_lock);
+	return number;
+}
+
 /* Under the lock. */
 static struct xtal_object *ours_at(uint64_t addr, uint64_t len)
 {
@@ -72,6 +82,11 @@ static bool one_object(uint64_t addr, uint64_t len, struct xtal_os_backing *firs
 		snprintf(reason, size,
 			 "private memory (malloc, stack, MAP_PRIVATE): only the owner "
 			 "has these pages; xtal_alloc memory would be mapped");
+		return false;
+	}
+	if (strncmp(first->path, "/memfd:xtal-adopted", 19) == 0) {
+		snprintf(reason, size,
+			 "private memory, adopted, but not as a part of this segment");
 		return false;
 	}
 	for (at = first->end; at < addr + len; at = next.end) {

@@ -41,6 +41,9 @@ void xtal_object_put(struct xtal_object *object);
  * segments in it must be in state moving. Errors: -errno (then nothing changed). */
 int xtal_object_replace(struct xtal_object *object);
 
+/* A number for an object, unique in this process. */
+uint64_t xtal_object_number(void);
+
 /* Calls before/after fork keep the list consistent in the child. */
 void xtal_object_fork_lock(void);
 void xtal_object_fork_unlock(void);

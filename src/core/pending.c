@@ -233,6 +233,8 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 					 ? t->seat->link
 					 : NULL;
 		xtal_queue_moved(q, path, p->op.len);
+		if (path == XTAL_PATH_RING && p->op.len <= XTAL_GRANT_SMALL)
+			xtal_grant_used(t->grant);
 		return true;
 	}
 	if (!my_turn(q, NULL))

@@ -291,6 +291,11 @@ int xtal_counters_read(struct xtal_counters *out, size_t size)
 		.queues = get(&t->queues),
 		.segments = get(&t->segments),
 		.links = get(&t->links),
+		.adopted = get(&t->adopted),
+		.adopted_bytes = get(&t->adopted_bytes),
+		.adopt_ns = get(&t->adopt_ns),
+		.adopt_refused = get(&t->adopt_refused),
+		.adopt_undone = get(&t->adopt_undone),
 	};
 
 	if (!out || !size) {

@@ -5,8 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "core/config.h"
 #include "base/status.h"
+#include "core/adopt.h"
+#include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
 #include "core/log.h"
@@ -175,7 +176,7 @@ static int insert(struct xtal_registry *r, struct xtal_segment *seg)
 		&r->table->word[seg->slot],
 		xtal_slot_next(
 			atomic_load_explicit(&r->table->word[seg->slot], memory_order_relaxed),
-			xtal_revoke_moves(seg->backing.object) ? XTAL_SEG_MOVING : XTAL_SEG_LIVE),
+			xtal_revoke_moves(seg) ? XTAL_SEG_MOVING : XTAL_SEG_LIVE),
 		memory_order_release);
 	return 0;
 }
@@ -218,6 +219,7 @@ int xtal_segment_register(struct xtal_context *ctx, const struct xtal_segment_at
 		return err;
 	}
 	xtal_count(&xtal_totals.segments, 1);
+	xtal_adopt_registered(seg);
 	*out = seg;
 	return 0;
 }
@@ -243,6 +245,7 @@ void xtal_segment_unregister(struct xtal_segment **segp)
 	if (atomic_load_explicit(&seg->granted, memory_order_acquire))
 		xtal_revoke_wait(seg);
 	xtal_lock(&r->lock);
+	xtal_adopted_detach(seg);
 	r->by_slot[seg->slot] = NULL;
 	r->count--;
 	xtal_unlock(&r->lock);
@@ -417,9 +420,19 @@ int xtal_registry_local(struct xtal_registry *r, uint64_t addr, uint64_t len,
 	return seg ? 0 : XTAL_LOCAL_ACCESS;
 }
 
-uint32_t xtal_registry_move(struct xtal_registry *r, const struct xtal_object *object,
-			    const struct xtal_segment *skip, bool moving)
+bool xtal_moving_concerns(const struct xtal_moving *m, const struct xtal_segment *seg)
 {
+	if (seg == m->skip)
+		return false;
+	if (m->object)
+		return seg->backing.object == m->object;
+	return seg->addr < m->hi && seg->addr + seg->len > m->lo;
+}
+
+uint32_t xtal_registry_move(struct xtal_registry *r, const struct xtal_moving *m, bool moving,
+			    void (*each)(struct xtal_segment *seg))
+{
+	uint64_t from = moving ? XTAL_SEG_LIVE : XTAL_SEG_MOVING;
 	uint32_t n = 0;
 
 	xtal_lock(&r->lock);
@@ -428,12 +441,17 @@ uint32_t xtal_registry_move(struct xtal_registry *r, const struct xtal_object *o
 		_Atomic uint64_t *word = &r->table->word[i];
 		uint64_t now = atomic_load_explicit(word, memory_order_relaxed);
 
-		if (!seg || seg == skip || seg->backing.object != object ||
-		    (now & 3) != (moving ? XTAL_SEG_LIVE : XTAL_SEG_MOVING))
+		if (!seg || !xtal_moving_concerns(m, seg))
 			continue;
-		atomic_store_explicit(word,
-				      xtal_slot_next(now, moving ? XTAL_SEG_MOVING : XTAL_SEG_LIVE),
-				      memory_order_seq_cst);
+		if (each)
+			each(seg);
+		/* The reader of adoption may set it to moving at any time, without the lock. */
+		while ((now & 3) == from &&
+		       !atomic_compare_exchange_weak_explicit(
+			       word, &now,
+			       xtal_slot_next(now, moving ? XTAL_SEG_MOVING : XTAL_SEG_LIVE),
+			       memory_order_seq_cst, memory_order_relaxed))
+			;
 		n++;
 	}
 	xtal_unlock(&r->lock);

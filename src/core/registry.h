@@ -23,6 +23,8 @@ struct xtal_segment {
 	uint32_t slot;
 	_Atomic uint32_t granted; /* some peer or lane was told of this slot */
 	struct xtal_backing backing;
+	struct xtal_adopted *_Atomic adopted; /* a part of it lies in this run */
+	char adopt_reason[120];               /* why (not); as backing.reason */
 };
 
 struct xtal_registry {
@@ -75,9 +77,17 @@ int xtal_registry_enter_local(struct xtal_registry *r, uint32_t context_number, 
 int xtal_registry_local(struct xtal_registry *r, uint64_t addr, uint64_t len,
 			struct xtal_found *out);
 
-/* Sets all live segments of the context that lie in the object, but skip, to moving (or
- * back to live), each with a new generation. Returns how many. */
-uint32_t xtal_registry_move(struct xtal_registry *r, const struct xtal_object *object,
-			    const struct xtal_segment *skip, bool moving);
+/* What is being moved: an object's pages, or (object NULL) those of [lo, hi) of our memory. */
+struct xtal_moving {
+	const struct xtal_object *object;
+	uint64_t lo, hi;
+	const struct xtal_segment *skip;
+};
+bool xtal_moving_concerns(const struct xtal_moving *m, const struct xtal_segment *seg);
+
+/* Sets all live segments of the context that are concerned, but skip, to moving (or back to live,
+ * after each was called for them), each with a new generation. Returns how many. */
+uint32_t xtal_registry_move(struct xtal_registry *r, const struct xtal_moving *m, bool moving,
+			    void (*each)(struct xtal_segment *seg));
 
 #endif

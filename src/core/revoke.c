@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "core/adopt.h"
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
@@ -117,51 +118,73 @@ static struct look look(struct xtal_context *ctx, uint32_t slot, bool patient)
 	return l;
 }
 
-/* The pages of several segments are exchanged at once; the others' peers must look again. */
+/* The pages of several segments are moved at once; their peers must look again. */
 struct move {
-	struct xtal_object *object;
-	const struct xtal_segment *skip;
+	struct xtal_moving what;
+	void (*each)(struct xtal_segment *seg);
 	bool moving;
 	uint64_t deadline;
 	bool late; /* somebody was still in it then */
 };
 
-static struct xtal_lock exchange_lock; /* one at a time; held for long */
-static struct xtal_object *_Atomic exchanged;
+static struct xtal_lock move_lock; /* one at a time; held for long */
+/* What is being moved; written by the holder of the lock. Partner: insert(), under the registry's
+ * lock, which the first walk takes too. */
+static struct {
+	_Atomic bool on;
+	const struct xtal_object *_Atomic object;
+	_Atomic uint64_t lo, hi;
+} moved;
 
-bool xtal_revoke_moves(const struct xtal_object *o)
+bool xtal_revoke_moves(const struct xtal_segment *seg)
 {
-	return o && atomic_load(&exchanged) == o;
+	struct xtal_moving m;
+
+	if (!atomic_load(&moved.on))
+		return false;
+	m = (struct xtal_moving){ .object = atomic_load(&moved.object),
+				  .lo = atomic_load(&moved.lo),
+				  .hi = atomic_load(&moved.hi) };
+	return xtal_moving_concerns(&m, seg);
 }
 
 void xtal_revoke_fork_child(void)
 {
-	atomic_store(&exchange_lock.held, 0);
-	atomic_store(&exchanged, NULL);
+	atomic_store(&move_lock.held, 0);
+	atomic_store(&moved.on, false);
 }
 
 static void move_one(struct xtal_context *ctx, void *arg)
 {
 	const struct move *m = arg;
 
-	xtal_registry_move(&ctx->registry, m->object, m->skip, m->moving);
+	xtal_registry_move(&ctx->registry, &m->what, m->moving, m->moving ? NULL : m->each);
 }
 
-/* No running peer, and none of us, is in a segment of the object that is moving. */
+/* The segment in the slot is moving. */
+static bool in_motion(struct xtal_registry *r, uint32_t slot, const struct move *m)
+{
+	struct xtal_segment *seg;
+	bool yes;
+
+	xtal_lock(&r->lock);
+	seg = slot < r->slots ? r->by_slot[slot] : NULL;
+	yes = seg && xtal_moving_concerns(&m->what, seg) &&
+	      (atomic_load_explicit(&r->table->word[slot], memory_order_relaxed) & 3) ==
+		      XTAL_SEG_MOVING;
+	xtal_unlock(&r->lock);
+	return yes;
+}
+
+/* No running peer, and none of us, is in a segment that is moving. */
 static void settle_one(struct xtal_context *ctx, void *arg)
 {
 	struct move *m = arg;
 	struct xtal_registry *r = &ctx->registry;
 
 	for (uint32_t i = 0; i < XTAL_MAX_SEGMENTS; i++) {
-		struct xtal_segment *seg = NULL;
-		bool ours;
+		bool ours = in_motion(r, i, m);
 
-		xtal_lock(&r->lock);
-		if (i < r->slots)
-			seg = r->by_slot[i];
-		ours = seg && seg != m->skip && seg->backing.object == m->object;
-		xtal_unlock(&r->lock);
 		if (i >= r->slots)
 			break;
 		while (ours && !m->late &&
@@ -173,33 +196,46 @@ static void settle_one(struct xtal_context *ctx, void *arg)
 	}
 }
 
-/* Errors: -EBUSY (a peer does not leave), -errno; nothing changed then. */
-static int exchange(struct xtal_object *o, const struct xtal_segment *skip)
+int xtal_revoke_move(const struct xtal_moving *what, int (*move)(void *arg), void *arg,
+		     void (*each)(struct xtal_segment *seg))
 {
-	struct move m = {
-		.object = o, .skip = skip, .moving = true, .deadline = xtal_os_now() + SETTLE_NS
-	};
+	struct move m = { .what = *what, .each = each, .moving = true };
 	int err;
 
-	xtal_lock(&exchange_lock);
+	xtal_lock(&move_lock);
 	/* Those who wait for a segment that is moving may hold any lock but those taken here. So
 	 * this one is had before the first segment moves: others hold it while they wait for
 	 * locks of queues and links. */
 	xtal_engine_hold();
-	/* From here on new segments begin as moving (partner: insert(), under the registry's lock,
-	 * which the first walk takes too). */
-	atomic_store(&exchanged, o);
+	m.deadline = xtal_os_now() + SETTLE_NS;
+	atomic_store(&moved.object, what->object);
+	atomic_store(&moved.lo, what->lo);
+	atomic_store(&moved.hi, what->hi);
+	atomic_store(&moved.on, true); /* from here on new segments begin as moving */
 	xtal_engine_each_held(move_one, &m);
 	xtal_revoke_fence();
 	xtal_engine_each_held(settle_one, &m);
-	xtal_revoke_fence(); /* between cutting off and exchanging */
-	err = m.late ? -EBUSY : xtal_object_replace(o);
+	xtal_revoke_fence(); /* between cutting off and moving */
+	err = m.late ? -EBUSY : move(arg);
 	m.moving = false;
-	atomic_store(&exchanged, NULL);
+	atomic_store(&moved.on, false);
 	xtal_engine_each_held(move_one, &m);
 	xtal_engine_release();
-	xtal_unlock(&exchange_lock);
+	xtal_unlock(&move_lock);
 	return err;
+}
+
+static int replace_object(void *arg)
+{
+	return xtal_object_replace(arg);
+}
+
+/* Errors: -EBUSY (a peer does not leave), -errno; nothing changed then. */
+static int exchange(struct xtal_object *o, const struct xtal_segment *skip)
+{
+	struct xtal_moving m = { .object = o, .skip = skip };
+
+	return xtal_revoke_move(&m, replace_object, o, NULL);
 }
 
 /*
@@ -210,11 +246,12 @@ static int exchange(struct xtal_object *o, const struct xtal_segment *skip)
 static bool fence_off(struct xtal_segment *seg, int pid, bool *told)
 {
 	struct xtal_object *o = seg->backing.object;
+	bool adopted = xtal_adopted_has(seg);
 	int err;
 
-	if (!o || !(xtal_config()->paths & 1u << XTAL_PATH_MAP))
+	if ((!o && !adopted) || !(xtal_config()->paths & 1u << XTAL_PATH_MAP))
 		return true;
-	err = o->ours ? exchange(o, seg) : -EOPNOTSUPP;
+	err = adopted ? xtal_adopted_end(seg) : o->ours ? exchange(o, seg) : -EOPNOTSUPP;
 	if (!err) {
 		xtal_count(&xtal_totals.fenced, 1);
 		xtal_log(XTAL_LOG_WARNING, "xtal",

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct xtal_context;
-struct xtal_object;
+struct xtal_moving;
 struct xtal_segment;
 
 /* Reads and checks whether the process can run global fences; once. */
@@ -20,8 +20,16 @@ void xtal_revoke_setup(void);
  * xtal_lane_fence() of every executor, xtal_bias_enter(). */
 void xtal_revoke_fence(void);
 
-/* True while the object's pages are being exchanged. Under a registry's lock. */
-bool xtal_revoke_moves(const struct xtal_object *object);
+/* True while pages of the segment are being moved. Under a registry's lock. */
+bool xtal_revoke_moves(const struct xtal_segment *seg);
+/*
+ * Calls move(arg) while nobody uses a segment that m concerns: no running peer, no operation of
+ * ours; those who come wait, or ask again. Then each (or NULL) for those segments, under their
+ * registry's lock. One at a time; holds no lock that anybody takes who was announced. Errors:
+ * -EBUSY (a peer does not leave), or move's.
+ */
+int xtal_revoke_move(const struct xtal_moving *m, int (*move)(void *arg), void *arg,
+		     void (*each)(struct xtal_segment *seg));
 void xtal_revoke_fork_child(void);
 
 /* Assumes the slot's word of seg changed already. Blocks. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/adopt.h"
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
@@ -379,47 +380,82 @@ static int hello(struct xtal_session *s, const struct xtal_control *c)
 	return err;
 }
 
+/* An object, or a part of it, that a peer may map. */
+struct offer {
+	int fd;
+	bool writable, sealed;
+	uint64_t object, offset, map_offset, map_len;
+};
+
+/* False: there is none, the text says why. */
+static bool find_offer(struct xtal_segment *seg, const struct xtal_adopted_part *part,
+		       struct offer *out, struct xtal_control *c)
+{
+	const struct xtal_object *o = seg->backing.object;
+	uint64_t page = xtal_os_page_size(), end;
+
+	snprintf(c->text, sizeof(c->text), "%s",
+		 o || !seg->adopt_reason[0] ? seg->backing.reason
+		 : part && !part->adopted   ? "private memory that does not fill its page"
+					    : seg->adopt_reason);
+	if (part && part->adopted) {
+		*out = (struct offer){ .fd = part->fd,
+				       .writable = true,
+				       .sealed = true,
+				       .object = part->object,
+				       .offset = part->offset,
+				       .map_len = part->object_len };
+		return true;
+	}
+	if (!o)
+		return false;
+	*out = (struct offer){ .fd = o->fd,
+			       .writable = o->writable,
+			       .sealed = o->sealed,
+			       .object = o->id,
+			       .offset = seg->backing.offset,
+			       .map_len = o->len };
+	if (!o->ours) {
+		out->map_offset = out->offset / page * page;
+		end = (out->offset + seg->len + page - 1) / page * page;
+		out->map_len = end - out->map_offset;
+	}
+	return true;
+}
+
 /* What a grant says about mapping; an fd to send, or -1. *close_it: after sending. */
-static int offer_mapping(struct xtal_session *s, struct xtal_segment *seg, struct xtal_control *c,
+static int offer_mapping(struct xtal_session *s, struct xtal_segment *seg,
+			 const struct xtal_adopted_part *part, struct xtal_control *c,
 			 bool *close_it)
 {
-	struct xtal_object *o = seg->backing.object;
-	uint64_t page = xtal_os_page_size(), end;
+	bool write = seg->rights & (XTAL_RIGHT_WRITE | XTAL_RIGHT_ATOMIC);
+	struct offer o;
 	int fd;
 
 	*close_it = false;
-	if (!o) {
-		snprintf(c->text, sizeof(c->text), "%s", seg->backing.reason);
+	if (!find_offer(seg, part, &o, c))
 		return -1;
-	}
 	if (!(xtal_config()->paths & 1u << XTAL_PATH_MAP) || !s->same_uid) {
 		snprintf(c->text, sizeof(c->text), "%s",
 			 s->same_uid ? "not in the owner's XTAL_PATHS"
 				     : "we are of different users");
 		return -1;
 	}
-	if (!o->writable && seg->rights & (XTAL_RIGHT_WRITE | XTAL_RIGHT_ATOMIC)) {
+	if (!o.writable && write) {
 		snprintf(c->text, sizeof(c->text),
 			 "the owner's object can only be opened for reading");
 		return -1;
 	}
-	c->object = o->id;
-	c->offset = seg->backing.offset;
-	if (o->ours) {
-		c->map_offset = 0;
-		c->map_len = o->len;
-	} else {
-		c->map_offset = c->offset / page * page;
-		end = (c->offset + seg->len + page - 1) / page * page;
-		c->map_len = end - c->map_offset;
-	}
-	c->flags |= o->sealed ? XTAL_CONTROL_SEALED : 0;
-	snprintf(c->text, sizeof(c->text), "%s", seg->backing.reason);
-	if (seg->rights & (XTAL_RIGHT_WRITE | XTAL_RIGHT_ATOMIC)) {
+	c->object = o.object;
+	c->offset = o.offset;
+	c->map_offset = o.map_offset;
+	c->map_len = o.map_len;
+	c->flags |= o.sealed ? XTAL_CONTROL_SEALED : 0;
+	if (write) {
 		c->flags |= XTAL_CONTROL_WRITABLE;
-		return o->fd;
+		return o.fd;
 	}
-	if (xtal_os_reopen(o->fd, 0 /* O_RDONLY */, &fd)) {
+	if (xtal_os_reopen(o.fd, 0 /* O_RDONLY */, &fd)) {
 		snprintf(c->text, sizeof(c->text), "no read-only descriptor could be made");
 		return -1;
 	}
@@ -458,13 +494,17 @@ static int resolve(struct xtal_session *s, const struct xtal_control *c)
 	} else {
 		/* The agent's lane keeps the segment until the answer is built. */
 		struct xtal_segment *seg = found.segment;
+		struct xtal_adopted_part part;
+		bool parted = xtal_adopted_find(seg, c->addr, c->len, &part);
 
+		if (c->flags & XTAL_CONTROL_HOT)
+			xtal_adopt_wish(seg);
 		a.slot = found.slot;
 		a.word = found.word;
-		a.addr = found.lo;
-		a.len = found.hi - found.lo;
+		a.addr = parted ? part.lo : found.lo;
+		a.len = (parted ? part.hi : found.hi) - a.addr;
 		a.rights = seg->rights;
-		fd = offer_mapping(s, seg, &a, &close_it);
+		fd = offer_mapping(s, seg, parted ? &part : NULL, &a, &close_it);
 	}
 	err = reply(s, &a, &fd, fd >= 0 ? 1 : 0);
 	atomic_store_explicit(&xtal_agent_lane()->local, 0, memory_order_release);

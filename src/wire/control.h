@@ -33,6 +33,7 @@ enum {
 	XTAL_CONTROL_WRITABLE = 8, /* GRANT: the fd may be mapped writable */
 	XTAL_CONTROL_SEALED = 16,  /* GRANT: the object cannot shrink */
 	XTAL_CONTROL_CMA = 32,     /* WELCOME: the owner permits cma */
+	XTAL_CONTROL_HOT = 128,    /* RESOLVE: we use it much; the answer is not used */
 	XTAL_CONTROL_RING = 64,    /* WELCOME: the owner permits messages for data */
 };
 
