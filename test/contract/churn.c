@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Making and dropping everything again and again: nothing grows, nothing gets slow, and
- * threads may do it at the same time (F18, F78, F135). ctest: timeout=180 hosts
+ * threads may do it at the same time (F18, F78, F135). ctest: timeout=180 adopt hosts
  */
 #include "lib/pair.h"
 

@@ -17,6 +17,7 @@
 #include "lib/netns.h"
 
 enum xtal_path_kind suite_path = XTAL_PATH_SELF;
+bool suite_adopted;
 uint32_t suite_owner_eid = 0x7f000001;
 
 static struct netns hosts;
@@ -123,7 +124,9 @@ static int check_counters(void)
 	for (unsigned k = 0; k < XTAL_PATH_COUNT; k++) {
 		/* Atomics travel as messages where memory cannot be reached by stores. */
 		bool expected =
-			k == suite_path || (suite_path == XTAL_PATH_CMA && k == XTAL_PATH_RING);
+			k == suite_path ||
+			((suite_path == XTAL_PATH_CMA || suite_adopted) && k == XTAL_PATH_RING) ||
+			(suite_adopted && k == XTAL_PATH_CMA);
 
 		if (c.ops[k] && !expected) {
 			print_error("%llu operations went over %s\n", (unsigned long long)c.ops[k],
@@ -188,6 +191,7 @@ int suite_run(int argc, char **argv, const char *name, const struct CMUnitTest *
 {
 	const char *path = argc > 1 ? argv[1] : getenv("XTAL_TEST_PATH"), *missing;
 	bool tls = false, apart = false;
+	char why[200];
 	int failed;
 
 	if (path && strlen(path) == 4 && (path[3] == '4' || path[3] == '6')) {
@@ -196,18 +200,31 @@ int suite_run(int argc, char **argv, const char *name, const struct CMUnitTest *
 		ipv6 = path[3] == '6';
 		path = apart ? "tcp" : path;
 	}
+	if (path && !strcmp(path, "adopt")) {
+		path = "map";
+		suite_adopted = true;
+	}
 	if (path) {
 		suite_path = XTAL_PATH_NONE;
 		for (unsigned k = XTAL_PATH_SELF; k <= XTAL_PATH_TCP; k++)
 			if (!strcmp(path, xtal_path_name(k)))
 				suite_path = k;
 		if (!suite_path) {
-			fprintf(stderr, "usage: %s self|map|cma|ring|tcp|tcp4|tcp6|tls4|tls6\n",
+			fprintf(stderr,
+				"usage: %s self|map|adopt|cma|ring|tcp|tcp4|tcp6|tls4|tls6\n",
 				argv[0]);
 			return 2;
 		}
 	}
 	setenv("XTAL_PATHS", xtal_path_name(suite_path), 1);
+	if (suite_adopted) {
+		setenv("XTAL_PATHS", "map,cma,ring", 1);
+		setenv("XTAL_ADOPT", "always", 1);
+		if (xtal_adoption_query(why, sizeof(why)) == XTAL_ADOPTION_NONE) {
+			printf("SKIP: adoption: %s\n", why);
+			return 77;
+		}
+	}
 	setenv("XTAL_LOG", "/dev/null", 0);
 	for (; env && *env; env++) {
 		char *copy = strdup(*env), *value = strchr(copy, '=');

@@ -20,6 +20,9 @@
 #include "xtal.h"
 
 extern enum xtal_path_kind suite_path;
+/* The path is map, to private memory that is adopted (argument "adopt"). What does not fill its
+ * page, or crosses from one into the other, goes by cma and ring. */
+extern bool suite_adopted;
 /* The owner's EID: 127.0.0.1, or its address on another host. */
 extern uint32_t suite_owner_eid;
 /* The entry of a list to use: the first, or the one that other hosts can reach. */

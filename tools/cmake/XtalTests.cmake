@@ -16,7 +16,7 @@
 # in the plain build. Exit status 77 means skipped: print "SKIP: reason".
 #
 # Contract tests run once per path, as contract.<file>.<path>; paths=self,map in the line restricts
-# them; hosts adds tls4 and tcp6, tcp between two hosts (network namespaces), in the plain build.
+# them; adopt adds adopt, map to memory that is adopted; hosts adds tls4 and tcp6, tcp between two hosts (network namespaces), in the plain build.
 set(XTAL_FOLDERS_INSIDE unit sim fuzz)
 set(XTAL_FOLDERS_OUTSIDE contract system)
 
@@ -91,6 +91,9 @@ function(xtal_test_per_path name target label timeout source)
 	endif()
 	if(XTAL_PLAIN AND words MATCHES "ctest:.* hosts") # IPv4 with TLS, and IPv6 without
 		list(APPEND paths tls4 tcp6)
+	endif()
+	if(words MATCHES "ctest:.* adopt" AND NOT CMAKE_CROSSCOMPILING)
+		list(APPEND paths adopt)
 	endif()
 	foreach(path ${paths})
 		add_test(NAME ${name}.${path} COMMAND ${target} ${path})
