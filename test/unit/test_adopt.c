@@ -494,7 +494,7 @@ static void two_threads_of_atomics(void **state)
 
 	(void)state;
 	need(XTAL_OS_ADOPT_USER);
-	rounds_under(bodies, 3, 200);
+	rounds_under(bodies, 3, 40);
 }
 
 static void dropping(void **state)
@@ -503,7 +503,7 @@ static void dropping(void **state)
 
 	(void)state;
 	need(XTAL_OS_ADOPT_FULL);
-	rounds_under(bodies, 1, 200);
+	rounds_under(bodies, 1, 40);
 }
 
 static void system_calls(void **state)
@@ -512,7 +512,7 @@ static void system_calls(void **state)
 
 	(void)state;
 	need(XTAL_OS_ADOPT_FULL);
-	rounds_under(bodies, 2, 200);
+	rounds_under(bodies, 2, 40);
 }
 
 /* What the kernel refuses, and what is said of it. */
