@@ -22,7 +22,7 @@ uint32_t suite_owner_eid = 0x7f000001;
 
 static struct netns hosts;
 static char key_file[] = "/tmp/xtal-XXXXXX", ini_file[] = "/tmp/xtal-XXXXXX";
-static bool ipv6;
+static bool ipv6, link_local;
 
 struct dma_device *suite_device(struct dma_device *list, uint32_t count)
 {
@@ -173,7 +173,9 @@ static const char *use_hosts(bool tls)
 	xtal_key_format(random, "for a test", text);
 	write_file(key_file, text);
 	/* CDMA's EIDs have 32 bits: IPv6 addresses get numbers. */
-	write_file(ini_file, "[eids]\n101 = fd77::1\n102 = fd77::2\n103 = fd77::3\n");
+	write_file(ini_file, link_local ? "[eids]\n101 = fe80::77:1%eth0\n102 = fe80::77:2%eth0\n"
+					  "103 = fe80::77:3%eth0\n"
+					: "[eids]\n101 = fd77::1\n102 = fd77::2\n103 = fd77::3\n");
 	atexit(remove_files);
 	setenv("XTAL_CONFIG", ini_file, 1);
 	setenv("XTAL_KEY_FILE", key_file, 1);
@@ -194,10 +196,11 @@ int suite_run(int argc, char **argv, const char *name, const struct CMUnitTest *
 	char why[200];
 	int failed;
 
-	if (path && strlen(path) == 4 && (path[3] == '4' || path[3] == '6')) {
+	if (path && strlen(path) == 4 && strchr("46l", path[3])) {
 		tls = !strncmp(path, "tls", 3);
 		apart = tls || !strncmp(path, "tcp", 3);
-		ipv6 = path[3] == '6';
+		ipv6 = path[3] != '4';
+		link_local = path[3] == 'l';
 		path = apart ? "tcp" : path;
 	}
 	if (path && !strcmp(path, "adopt")) {
@@ -211,7 +214,7 @@ int suite_run(int argc, char **argv, const char *name, const struct CMUnitTest *
 				suite_path = k;
 		if (!suite_path) {
 			fprintf(stderr,
-				"usage: %s self|map|adopt|cma|ring|tcp|tcp4|tcp6|tls4|tls6\n",
+				"usage: %s self|map|adopt|cma|ring|tcp|tcp4|tcp6|tcpl|tls4|tls6|tlsl\n",
 				argv[0]);
 			return 2;
 		}

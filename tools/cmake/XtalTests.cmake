@@ -16,7 +16,8 @@
 # in the plain build. Exit status 77 means skipped: print "SKIP: reason".
 #
 # Contract tests run once per path, as contract.<file>.<path>; paths=self,map in the line restricts
-# them; adopt adds adopt, map to memory that is adopted; hosts adds tls4 and tcp6, tcp between two hosts (network namespaces), in the plain build.
+# them; adopt adds adopt, map to memory that is adopted; hosts adds tls4 and tcp6, tcp between two
+# hosts (network namespaces), and link-local tlsl (over link-local addresses), in the plain build.
 set(XTAL_FOLDERS_INSIDE unit sim fuzz)
 set(XTAL_FOLDERS_OUTSIDE contract system)
 
@@ -94,6 +95,9 @@ function(xtal_test_per_path name target label timeout source)
 	endif()
 	if(words MATCHES "ctest:.* adopt" AND NOT CMAKE_CROSSCOMPILING)
 		list(APPEND paths adopt)
+	endif()
+	if(XTAL_PLAIN AND words MATCHES "ctest:.* link-local")
+		list(APPEND paths tlsl)
 	endif()
 	foreach(path ${paths})
 		add_test(NAME ${name}.${path} COMMAND ${target} ${path})
