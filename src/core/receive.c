@@ -95,7 +95,8 @@ int xtal_receive_queue_post(struct xtal_receive_queue *rq, const struct xtal_sge
 
 		r->user = user;
 		r->count = count;
-		memcpy(r->sge, sges, count * sizeof(*sges));
+		for (uint32_t i = 0; i < count; i++)
+			r->sge[i] = sges[i];
 	}
 	xtal_unlock(&rq->lock);
 	return err;

@@ -224,6 +224,32 @@ int xtal_segment_register(struct xtal_context *ctx, const struct xtal_segment_at
 	return 0;
 }
 
+void xtal_segment_withdraw(struct xtal_segment *seg)
+{
+	struct xtal_registry *r = &seg->ctx->registry;
+	bool first;
+
+	if (seg->ctx->foreign)
+		return;
+	xtal_lock(&r->lock);
+	first = !seg->withdrawn;
+	seg->withdrawn = true;
+	if (first) {
+		xtal_intervals_remove(&r->by_addr, seg->addr, seg->addr + seg->len, seg);
+		/* Partner: the look at the word by every executor after its announcement. */
+		atomic_store_explicit(
+			&r->table->word[seg->slot],
+			xtal_slot_next(atomic_load_explicit(&r->table->word[seg->slot],
+							    memory_order_relaxed),
+				       XTAL_SEG_FREE),
+			memory_order_seq_cst);
+	}
+	xtal_unlock(&r->lock);
+	/* Nobody was ever told of the slot: nobody can be using it. */
+	if (first && atomic_load_explicit(&seg->granted, memory_order_acquire))
+		xtal_revoke_wait(seg);
+}
+
 void xtal_segment_unregister(struct xtal_segment **segp)
 {
 	struct xtal_segment *seg = *segp;
@@ -232,18 +258,7 @@ void xtal_segment_unregister(struct xtal_segment **segp)
 	*segp = NULL;
 	if (seg->ctx->foreign)
 		return;
-	xtal_lock(&r->lock);
-	xtal_intervals_remove(&r->by_addr, seg->addr, seg->addr + seg->len, seg);
-	/* Partner: the look at the word by every executor after its announcement. */
-	atomic_store_explicit(&r->table->word[seg->slot],
-			      xtal_slot_next(atomic_load_explicit(&r->table->word[seg->slot],
-								  memory_order_relaxed),
-					     XTAL_SEG_FREE),
-			      memory_order_seq_cst);
-	xtal_unlock(&r->lock);
-	/* Nobody was ever told of the slot: nobody can be using it. */
-	if (atomic_load_explicit(&seg->granted, memory_order_acquire))
-		xtal_revoke_wait(seg);
+	xtal_segment_withdraw(seg);
 	xtal_lock(&r->lock);
 	xtal_adopted_detach(seg);
 	r->by_slot[seg->slot] = NULL;

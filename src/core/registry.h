@@ -21,6 +21,7 @@ struct xtal_segment {
 	bool token_valid, any_token;
 	uint32_t rights;
 	uint32_t slot;
+	bool withdrawn;           /* under the registry's lock */
 	_Atomic uint32_t granted; /* some peer or lane was told of this slot */
 	struct xtal_backing backing;
 	struct xtal_adopted *_Atomic adopted; /* a part of it lies in this run */

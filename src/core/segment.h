@@ -38,6 +38,8 @@ XTAL_INTERNAL_API int xtal_segment_register(struct xtal_context *ctx,
  * any more (DESIGN 4), then frees it. NULLs *seg.
  */
 XTAL_INTERNAL_API void xtal_segment_unregister(struct xtal_segment **seg);
+/* Withdraws it only: it is to be unregistered later. Not at the same time as that. */
+XTAL_INTERNAL_API void xtal_segment_withdraw(struct xtal_segment *seg);
 
 /* A number unique in the context (the slot), >= 0. */
 XTAL_INTERNAL_API uint32_t xtal_segment_id(const struct xtal_segment *seg);

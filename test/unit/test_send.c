@@ -729,6 +729,25 @@ static void a_bad_receive_queue_is_refused(void **state)
 	assert_int_equal(xtal_receive_queue_create(w->b, &attr, &rq), -EINVAL);
 }
 
+static void a_withdrawn_segment_is_out_of_reach(void **state)
+{
+	struct world *w = *state;
+	struct xtal_op write = message(w, XTAL_OP_WRITE, 0, 8);
+
+	write.remote = (struct xtal_remote){ .addr = (uintptr_t)sink,
+					     .eid = write.notify.eid,
+					     .tid = write.notify.tid };
+	assert_int_equal(xtal_queue_submit(w->q, &write), 0);
+	sent(w, XTAL_OK);
+	memset(sink, 0, 8);
+	xtal_segment_withdraw(w->bseg);
+	xtal_segment_withdraw(w->bseg);
+	assert_int_equal(xtal_queue_submit(w->q, &write), 0);
+	sent(w, XTAL_REMOTE_ACCESS);
+	assert_int_equal(next(w, w->acq).status, XTAL_FLUSH_DONE);
+	assert_int_equal(sink[1], 0);
+}
+
 static int run(const char *path)
 {
 	const struct CMUnitTest tests[] = {
@@ -759,6 +778,7 @@ static int run(const char *path)
 		TEST(memory_that_is_not_there_is_an_error_of_the_sender),
 		TEST(destroying_ends_what_is_held),
 		TEST(a_bad_receive_queue_is_refused),
+		TEST(a_withdrawn_segment_is_out_of_reach),
 	};
 
 	printf("over %s\n", path);
