@@ -30,7 +30,7 @@ fi
 clang $flags "test/fuzz/$name.c" src/wire/*.c src/base/*.c -o "$folder/hunt" || exit 1
 corpora=("$folder/corpus")
 [ ! -d "test/fuzz/corpus/$name" ] || corpora+=("test/fuzz/corpus/$name")
-if "$folder/hunt" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=2048 -use_value_profile=1 \
+if "$folder/hunt" -max_total_time="$seconds" -timeout=30 -rss_limit_mb=1024 -max_len=2048 -use_value_profile=1 \
 	-print_final_stats=1 -artifact_prefix="$folder/" "${corpora[@]}" >"$folder/log" 2>&1; then
 	grep -E 'stat::number_of_executed_units|cov:' "$folder/log" | tail -n 2
 	exit 0
