@@ -67,9 +67,9 @@ void bench_unpin(void)
 
 static int memory_of(const char *name)
 {
-	static const char *const names[] = { "alloc", "malloc", "shared" };
+	static const char *const names[] = { "alloc", "malloc", "shared", "adopted" };
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		if (strcmp(name, names[i]) == 0)
 			return i;
 	bench_die("no memory called %s", name);
@@ -225,6 +225,7 @@ static void make_memory(struct bench_side *side)
 		side->base = xtal_alloc(side->len);
 		break;
 	case BENCH_MALLOC:
+	case BENCH_ADOPTED:
 		side->base = aligned_alloc(page, (side->len + page - 1) & ~(page - 1));
 		break;
 	case BENCH_SHARED:
@@ -234,6 +235,11 @@ static void make_memory(struct bench_side *side)
 	if (!side->base)
 		bench_die("no memory");
 	memset(side->base, 0, side->len);
+	if (side->memory != BENCH_ADOPTED)
+		return;
+	setenv("XTAL_ADOPT", "auto", 1);
+	if (xtal_share(side->base, (side->len + page - 1) & ~(page - 1)))
+		bench_die("xtal_share: %s", xtal_last_error());
 }
 
 void bench_open(struct bench_side *side, uint32_t depth)

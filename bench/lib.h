@@ -30,9 +30,10 @@ struct bench_options {
 };
 
 enum bench_memory {
-	BENCH_ALLOC,  /* xtal_alloc(): path map */
-	BENCH_MALLOC, /* private memory: path cma or ring */
-	BENCH_SHARED, /* a sealed memfd mapped by both processes: path map */
+	BENCH_ALLOC,   /* xtal_alloc(): path map */
+	BENCH_MALLOC,  /* private memory: path cma or ring */
+	BENCH_SHARED,  /* a sealed memfd mapped by both processes: path map */
+	BENCH_ADOPTED, /* malloc memory, adopted by xtal_share(): path map */
 };
 
 /* One process' part of a pair. */

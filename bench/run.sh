@@ -18,7 +18,7 @@ out=bench/out
 lines=$out/lines.jsonl
 rounds=${BENCH_ROUNDS:-5}
 slices=${BENCH_SLICES:-15}
-only=${BENCH_ONLY:-pingpong rate copy post faa cma scale idle memory}
+only=${BENCH_ONLY:-pingpong rate copy post faa cma adopt scale idle memory}
 mkdir -p "$out"
 : >"$lines"
 unset UCX_TLS UCX_ALLOC_PRIO
@@ -82,6 +82,12 @@ wanted post && measure post post --size $((16 << 20))
 wanted faa && measure faa stream --op faa --size 8 --batch 1 xtal &&
 	measure faa16 stream --op faa --size 8 --batch 16 xtal
 wanted cma && measure cma stream --memory malloc --size 8 --batch 1 vm xtal
+if wanted adopt; then
+	measure adopted latency --memory adopted raw xtal
+	measure adopted64k stream --memory adopted --size 65536 --batch 1 xtal
+	measure ours64k stream --memory shared --size 65536 --batch 1 memcpy xtal
+	measure adopt adopt --size $((16 << 20))
+fi
 if wanted scale; then
 	measure scale scale --batch 1
 	measure scale16 scale --batch 16

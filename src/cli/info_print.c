@@ -96,6 +96,34 @@ static void print_memory(const struct cli_trial *trial, const char *what)
 	cli_print_wrapped(trial->works ? trial->path.reason : trial->problem, 27);
 }
 
+/* What this machine permits: in a word, and what that means. */
+static const char *adoption(char *reason, size_t size, const char **means)
+{
+	switch ((enum xtal_adoption)xtal_adoption_query(reason, size)) {
+	case XTAL_ADOPTION_NONE:
+		*means = "not on this machine";
+		return "none";
+	case XTAL_ADOPTION_USER:
+		*means = "on request only (xtal_share, XTAL_ADOPT=always): system calls into "
+			 "the memory fail meanwhile";
+		return "user";
+	case XTAL_ADOPTION_FULL:
+		break;
+	}
+	*means = "by itself, too (XTAL_ADOPT=auto): system calls into the memory wait meanwhile";
+	return "full";
+}
+
+static void print_adoption(void)
+{
+	char reason[256], text[512];
+	const char *means, *level = adoption(reason, sizeof(reason), &means);
+
+	snprintf(text, sizeof(text), "%s; %s", means, reason);
+	printf("\nAdoption: private memory becomes mappable in place\n  %-5s ", level);
+	cli_print_wrapped(text, 8);
+}
+
 void info_print_text(const struct info *info)
 {
 	struct xtal_setting s;
@@ -115,6 +143,8 @@ void info_print_text(const struct info *info)
 	print_memory(&info->trial[INFO_OWN], "own");
 	print_memory(&info->trial[INFO_XTAL], "xtal_alloc");
 	print_memory(&info->trial[INFO_MALLOC], "malloc");
+
+	print_adoption();
 
 	printf("\nSettings\n");
 	for (unsigned i = 0; xtal_setting_at(i, &s) == 0; i++) {
@@ -169,6 +199,14 @@ static json_t *json_path(const struct info_path *path)
 			 (json_int_t)path->write_ns);
 }
 
+static json_t *json_adoption(void)
+{
+	char reason[256];
+	const char *means, *level = adoption(reason, sizeof(reason), &means);
+
+	return json_pack("{s:s, s:s, s:s}", "level", level, "means", means, "reason", reason);
+}
+
 int info_print_json(const struct info *info)
 {
 	json_t *devices = json_array(), *paths = json_array(), *settings = json_array();
@@ -189,9 +227,9 @@ int info_print_json(const struct info *info)
 		json_array_append_new(settings, json_pack("{s:s, s:s, s:s, s:s}", "name", s.name,
 							  "value", s.value, "origin", s.origin,
 							  "description", s.description));
-	root = json_pack("{s:o, s:o, s:o, s:s, s:o, s:o}", "devices", devices, "paths", paths,
+	root = json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "devices", devices, "paths", paths,
 			 "settings", settings, "version", xtal_version(), "memory", memory,
-			 "missing_devices", missing);
+			 "missing_devices", missing, "adoption", json_adoption());
 	if (!root)
 		return cli_fail("the report could not be put into JSON");
 	rc = json_dumpf(root, stdout, CLI_JSON_FLAGS);

@@ -50,6 +50,7 @@ struct xtal_adopted {
 
 enum job_kind {
 	JOB_ADOPT,
+	JOB_ATTACH, /* segments of a range of which some is adopted */
 	JOB_UNDO,
 };
 
@@ -322,6 +323,20 @@ static int adopt_now(struct job *j)
 	return err;
 }
 
+static void attach_now(const struct job *j)
+{
+	refusal = "";
+	for (unsigned i = 0; i < MAX_RUNS; i++) {
+		struct xtal_adopted *a = &runs[i];
+		struct xtal_moving m = { .lo = a->run.lo, .hi = a->run.hi };
+
+		if (a->state != RUN_ADOPTED || j->lo >= a->run.hi || j->hi <= a->run.lo)
+			continue;
+		attaching = a;
+		xtal_revoke_move(&m, no_move, NULL, attach);
+	}
+}
+
 static int move_out(void *arg)
 {
 	struct xtal_adopted *a = arg;
@@ -443,6 +458,9 @@ static bool work(void)
 	case JOB_ADOPT:
 		j->err = adopt_now(j);
 		break;
+	case JOB_ATTACH:
+		attach_now(j);
+		break;
 	case JOB_UNDO:
 		j->err = undo_now(j);
 		break;
@@ -554,9 +572,14 @@ int xtal_adopted_end(const struct xtal_segment *seg)
 
 void xtal_adopt_registered(const struct xtal_segment *seg)
 {
+	struct job j = { .kind = JOB_ATTACH, .lo = seg->addr, .hi = seg->addr + seg->len };
 	char why[160];
 
-	if (xtal_config()->adopt != XTAL_ADOPT_ALWAYS || seg->backing.object)
+	if (seg->backing.object)
+		return;
+	if (xtal_os_adopt_any(j.lo, j.hi))
+		run_job(&j);
+	if (xtal_config()->adopt != XTAL_ADOPT_ALWAYS || xtal_adopted_has(seg))
 		return;
 	if (xtal_adopt(seg->addr, seg->len, XTAL_ADOPT_EVERYTHING, why, sizeof(why)))
 		xtal_log(XTAL_LOG_INFO, "xtal", "segment at 0x%llx: not adopted: %s",

@@ -33,7 +33,7 @@ int xtal_adopt_undo(uint64_t addr, uint64_t len, char *why, size_t size);
 /* A peer uses the segment much: adopts it soon, if settings and machine allow. While it is
  * announced. */
 void xtal_adopt_wish(struct xtal_segment *seg);
-/* A segment was registered (XTAL_ADOPT=always). */
+/* A segment was registered: maybe over memory that is adopted, or XTAL_ADOPT=always. */
 void xtal_adopt_registered(const struct xtal_segment *seg);
 
 /* Part of a segment that can be reached in one way. */

@@ -133,14 +133,17 @@ int xtal_os_adopt_start(const struct xtal_os_adopt_hooks *hooks, char *why, size
 	err = open_all(a);
 	if (!err) {
 		a->hooks = *hooks;
-		atomic_store(&a->serving, 1);
 		err = xtal_os_thread_start("xtal-adopted", xtal_os_adopt_read, a);
 	}
 	if (err) {
 		snprintf(why, size, "starting adoption: %s", strerror(-err));
-		atomic_store(&a->serving, 0);
 		close_all(a);
+		return err;
 	}
+	/* A thread that begins takes the lock of malloc: until then nobody may have to wait for it
+	 * who holds that. */
+	while (!atomic_load(&a->serving))
+		xtal_os_futex_wait(&a->serving, 0, UINT64_MAX);
 	return err;
 }
 
@@ -223,6 +226,9 @@ static void unwatch_range(struct xtal_os_adopter *a, uint64_t at, uint64_t len)
 		for (uint64_t i = 0; i < n; i += page)
 			xtal_os_uffd_unregister(a->window, at + i, page);
 	}
+	/* The kernel wakes those who wait before it takes the range out: one who comes in between
+	 * (a fault under the mapping's own lock) would wait for ever. Seen. */
+	xtal_os_uffd_wake(a->window, end - len, len);
 }
 
 /* The run is no longer watched by the window's fd, wherever it is now. */
@@ -245,6 +251,8 @@ static int replace(struct xtal_os_adopter *a, uint64_t from, uint64_t to, uint64
 	long at;
 
 	xtal_lock(&a->gate);
+	a->src_lo = from;
+	a->src_hi = from + len;
 	a->own_lo = to;
 	a->own_hi = to + len;
 	a->own_done = false;
@@ -252,6 +260,16 @@ static int replace(struct xtal_os_adopter *a, uint64_t from, uint64_t to, uint64
 	xtal_unlock(&a->gate);
 	at = syscall(SYS_mremap, from, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, to);
 	return at < 0 ? -errno : 0;
+}
+
+/* Unmaps what the mover has mapped, and some fd of ours watches. */
+static void drop_own(struct xtal_os_adopter *a, uint64_t at, uint64_t len)
+{
+	xtal_lock(&a->gate);
+	a->src_lo = at;
+	a->src_hi = at + len;
+	xtal_unlock(&a->gate);
+	munmap(place(at), len);
 }
 
 /* Everything in [at, at+len) is one mapping of the kind. */
@@ -495,7 +513,8 @@ static uint64_t chunk_end(uint64_t at, uint64_t hi)
 	return end < hi ? end : hi;
 }
 
-static int move_all(struct xtal_os_adopter *a, struct xtal_os_run *run, uint64_t stage)
+static int move_all(struct xtal_os_adopter *a, struct xtal_os_run *run, uint64_t stage,
+		    uint64_t *done)
 {
 	uint64_t at = run->lo, end;
 	int err = 0;
@@ -512,6 +531,7 @@ static int move_all(struct xtal_os_adopter *a, struct xtal_os_run *run, uint64_t
 			return -EAGAIN;
 		c.len = end - at;
 		err = adopt_chunk(&c);
+		*done += err ? 0 : c.len;
 	}
 	return err == -EINVAL ? -EAGAIN : err; /* mappings were split meanwhile */
 }
@@ -534,7 +554,7 @@ int xtal_os_adopt(uint64_t lo, uint64_t hi, struct xtal_os_run *out, char *why, 
 {
 	struct xtal_os_adopter *a = &xtal_os_adopter;
 	struct xtal_os_run run = { .lo = lo, .hi = hi };
-	uint64_t stage = 0;
+	uint64_t stage = 0, done = 0;
 	int err = make_object(a, &run, &stage);
 
 	if (err)
@@ -543,22 +563,19 @@ int xtal_os_adopt(uint64_t lo, uint64_t hi, struct xtal_os_run *out, char *why, 
 	err = xtal_os_adopt_enter(&run);
 	xtal_unlock(&a->gate);
 	open_window(a, run.fd, lo, hi, 0);
-	xtal_lock(&a->gate);
-	a->src_lo = stage;
-	a->src_hi = stage + (hi - lo);
-	xtal_unlock(&a->gate);
 	if (!err)
 		err = xtal_os_uffd_register(a->window, lo, hi - lo, XTAL_OS_TRAP_MISSING);
 	if (!err) {
 		/* What is registered now is what was looked at. */
-		err = all_private(lo, hi - lo) ? move_all(a, &run, stage) : -EAGAIN;
+		err = all_private(lo, hi - lo) ? move_all(a, &run, stage, &done) : -EAGAIN;
 		if (err)
 			unwatch(a, lo, hi - lo);
 	}
 	if (!err && !all_shared(&run))
 		err = -EAGAIN;
-	if (err)
-		munmap(place(stage), hi - lo);
+	/* Where the stage has been moved away something of the program's may be by now. */
+	if (err && done < hi - lo)
+		drop_own(a, stage + done, hi - lo - done);
 	close_window(a);
 	if (!err) {
 		*out = run;
@@ -647,10 +664,6 @@ static int undo_chunk(struct chunk *c)
 	/* All pages that can be needed, before it is too late to do without. */
 	err = madvise(place(a->spare), c->len, MADV_POPULATE_WRITE) ? -errno : 0;
 	open_window(a, c->fd, c->at, c->at + c->len, c->offset);
-	xtal_lock(&a->gate);
-	a->src_lo = (uintptr_t)empty;
-	a->src_hi = (uintptr_t)empty + c->len;
-	xtal_unlock(&a->gate);
 	if (!err)
 		err = xtal_os_uffd_register(a->window, (uintptr_t)empty, c->len,
 					    XTAL_OS_TRAP_MISSING);
@@ -661,7 +674,7 @@ static int undo_chunk(struct chunk *c)
 	if (!err)
 		err = replace(a, (uintptr_t)empty, c->at, c->len);
 	if (err) {
-		munmap(empty, c->len);
+		drop_own(a, (uintptr_t)empty, c->len);
 		close_window(a);
 		return err;
 	}

@@ -67,6 +67,9 @@ int xtal_os_adopt(uint64_t lo, uint64_t hi, struct xtal_os_run *out, char *why, 
  * leaves the object without pages. By the same thread. Errors: -errno; what remains is shared. */
 int xtal_os_adopt_undo(const struct xtal_os_run *run);
 
+/* True when a page of [lo, hi), at the place where it was adopted, may be adopted. Any thread. */
+bool xtal_os_adopt_any(uint64_t lo, uint64_t hi);
+
 /* True while pages are registered for direct I/O for a long time (VmPin). */
 bool xtal_os_pages_pinned(void);
 

@@ -23,7 +23,7 @@ struct xtal_os_adopter {
 	bool full;               /* the level */
 	uint64_t scratch, spare; /* CHUNK bytes each; spare: pages to give away */
 	struct xtal_os_adopt_hooks hooks;
-	atomic_uint serving; /* the reader runs */
+	atomic_uint serving; /* the reader is in its loop; futex word */
 
 	/* The reader reads, and acts on what it read, under this; so does the mover what must
 	 * not come in between. */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "os/adopt_impl.h"
+#include "os/thread.h"
 #include "os/vm.h"
 
 /* So many runs can be adopted at a time. */
@@ -37,6 +38,19 @@ void xtal_os_adopt_leave(const struct xtal_os_run *run)
 	for (unsigned i = 0; i < MAX_OBJECTS; i++)
 		if (objects[i].hi && objects[i].fd == run->fd)
 			objects[i].hi = 0;
+}
+
+bool xtal_os_adopt_any(uint64_t lo, uint64_t hi)
+{
+	bool any = false;
+
+	if (!atomic_load(&xtal_os_adopter.serving))
+		return false;
+	xtal_lock(&xtal_os_adopter.gate);
+	for (unsigned i = 0; i < MAX_OBJECTS && !any; i++)
+		any = objects[i].hi && lo < objects[i].hi && hi > objects[i].lo;
+	xtal_unlock(&xtal_os_adopter.gate);
+	return any;
 }
 
 int xtal_os_adopt_object(const struct xtal_os_backing *b)
@@ -185,6 +199,8 @@ void xtal_os_adopt_read(void *arg)
 				 { .fd = a->window, .events = POLLIN } };
 	uint64_t count;
 
+	atomic_store(&a->serving, 1);
+	xtal_os_futex_wake(&a->serving, 1);
 	for (;;) {
 		if (syscall(SYS_ppoll, fds, 3ul, NULL, NULL, 0ul) < 0)
 			continue;

@@ -8,10 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,10 +47,10 @@ static void need(int least)
 
 struct case_of {
 	const char *adopt;
-	bool user_mode, ask;
-	unsigned path;     /* in the end */
-	const char *words; /* of the reason */
-	int share;         /* what xtal_share() answers */
+	bool user_mode, ask, before; /* before: asked before it is registered */
+	unsigned path;               /* in the end */
+	const char *words;           /* of the reason */
+	int share;                   /* what xtal_share() answers */
 	struct peer_export export;
 	_Atomic uint32_t ready, quit;
 };
@@ -66,9 +68,12 @@ static int case_owner(void *arg)
 	peer_open(&p);
 	memory = (uint8_t *)peer_memory(PEER_CMA, 4 * SHARE) + 100; /* no whole pages at the ends */
 	peer_fill(memory + 4, SHARE, 1);
-	peer_register(&p, memory, SHARE + 8192, &c->export);
+	if (!c->before)
+		peer_register(&p, memory, SHARE + 8192, &c->export);
 	if (c->ask && xtal_share(memory, SHARE + 8192) != c->share)
 		proc_die("xtal_share: not %d; %s", c->share, xtal_last_error());
+	if (c->before)
+		peer_register(&p, memory, SHARE + 8192, &c->export);
 	atomic_store(&c->ready, 1);
 	while (!atomic_load(&c->quit))
 		proc_sleep_us(500);
@@ -171,6 +176,11 @@ static void on_request(void **state)
 	need(XTAL_ADOPTION_USER);
 	run_case(&(struct case_of){
 		.adopt = "auto", .ask = true, .path = XTAL_PATH_MAP, .words = "xtal_share()" });
+	run_case(&(struct case_of){ .adopt = "auto",
+				    .ask = true,
+				    .before = true,
+				    .path = XTAL_PATH_MAP,
+				    .words = "xtal_share()" });
 }
 
 static void user_mode_only_on_request(void **state)
@@ -186,6 +196,50 @@ static void user_mode_only_on_request(void **state)
 				    .ask = true,
 				    .path = XTAL_PATH_MAP,
 				    .words = "xtal_share()" });
+}
+
+/* An ordinary user, and root of a user namespace: what they may do is named, and works. */
+enum who {
+	ORDINARY,
+	NAMESPACE_ROOT
+};
+
+static int as_somebody(void *arg)
+{
+	enum who who = *(const enum who *)arg;
+	char text[200];
+	uint8_t *memory;
+	int level;
+
+	settings("auto");
+	if (who == ORDINARY ? setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)
+			    : unshare(CLONE_NEWUSER))
+		return 77;
+	prctl(PR_SET_DUMPABLE, 1); /* /proc/self is ours again */
+	level = xtal_adoption_query(text, sizeof(text));
+	if (level == XTAL_ADOPTION_NONE)
+		return strstr(text, "userfaultfd") ? 0 : 1;
+	if (level == XTAL_ADOPTION_USER && !strstr(text, "user mode only"))
+		proc_die("level %d: %s", level, text);
+	memory = peer_memory(PEER_CMA, SHARE);
+	peer_fill(memory, SHARE, 3);
+	if (xtal_share(memory, SHARE) || !peer_holds(memory, SHARE, 3) ||
+	    xtal_unshare(memory, SHARE) || !peer_holds(memory, SHARE, 3))
+		proc_die("level %d, yet: %s", level, xtal_last_error());
+	return 0;
+}
+
+static void without_privileges(void **state)
+{
+	(void)state;
+	need(XTAL_ADOPTION_USER);
+	for (enum who who = ORDINARY; who <= NAMESPACE_ROOT; who++) {
+		int status = proc_run(as_somebody, &who, PATIENCE);
+
+		if (status == 77 << 8)
+			proc_skip("neither another user nor a user namespace can be had");
+		assert_int_equal(status, 0);
+	}
 }
 
 /* ---- under traffic ---- */
@@ -551,6 +605,7 @@ int main(void)
 		cmocka_unit_test_teardown(always, proc_end_all),
 		cmocka_unit_test_teardown(on_request, proc_end_all),
 		cmocka_unit_test_teardown(user_mode_only_on_request, proc_end_all),
+		cmocka_unit_test_teardown(without_privileges, proc_end_all),
 		cmocka_unit_test_teardown(under_traffic, proc_end_all),
 		cmocka_unit_test_teardown(peers_stopped_and_killed, proc_end_all),
 		cmocka_unit_test_teardown(snapshot_of_a_fork, proc_end_all),

@@ -185,6 +185,7 @@ test_info() {
 	check "info names the device" out_has '^  xtal0 '
 	check "info lists the settings" out_has 'XTAL_PATHS'
 	check "info names the paths" out_has '^  ring '
+	check "info tells of adoption" out_has '^  (none|user|full) '
 	XTAL_LOG=stderr run "info with a log" 0 info || return
 	check "the tests' own variables are no settings" test -z "$(grep 'not a setting' "$dir/err")"
 	run "info json" 0 info --json || return
