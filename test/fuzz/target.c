@@ -23,6 +23,8 @@ struct hostile {
 	uint64_t now, seq, attempt, received; /* as an honest initiator would count */
 	uint64_t executed;                    /* the newest frame that changed something */
 	bool any_executed;
+	uint64_t
+		held; /* id of a SEND that was answered NOT_READY and has not come again; 0: none */
 	uint64_t answers; /* numbers of this connection */
 	uint8_t memory[MEMORY];
 	uint8_t flip_at, flip;
@@ -66,6 +68,8 @@ static void send(struct hostile *h)
 
 static bool granted(const struct xtal_responder_effect *e)
 {
+	if (e->kind == XTAL_RESPONDER_SEND)
+		return e->token_valid && e->token == TOKEN && e->total <= MEMORY;
 	return e->token_valid && e->token == TOKEN && e->addr >= BASE && e->addr - BASE <= MEMORY &&
 	       e->total <= MEMORY - (e->addr - BASE);
 }
@@ -85,6 +89,18 @@ static void execute(struct hostile *h)
 			  "nothing is executed twice");
 		h->executed = e->seq;
 		h->any_executed = true;
+	}
+	if (e->kind == XTAL_RESPONDER_SEND && e->first) {
+		fuzz_must(e->notify.addr == 0 || e->notify.addr == e->id ||
+				  e->notify.addr != h->held,
+			  "nothing overtakes a message that was not received");
+		if (h->held == e->id)
+			h->held = 0;
+		if (granted(e) && e->id & 1) {
+			h->held = e->id;
+			xtal_target_result(&h->t, XTAL_NOT_READY, NULL, h->now);
+			return;
+		}
 	}
 	xtal_target_result(&h->t, granted(e) ? XTAL_OK : XTAL_REMOTE_ACCESS, old, h->now);
 }
@@ -114,7 +130,8 @@ static void feed(struct hostile *h, const uint8_t *bytes, size_t len)
 				send(h);
 				continue;
 			}
-			memcpy(h->memory + (addr - BASE), bytes + at, n);
+			memcpy(h->memory + (e->kind == XTAL_RESPONDER_SEND ? addr : addr - BASE),
+			       bytes + at, n);
 			xtal_target_landed(&h->t, n);
 			at += n;
 			if (n == want)
@@ -143,6 +160,7 @@ static void feed(struct hostile *h, const uint8_t *bytes, size_t len)
 			hang_up(h);
 			h->session = false;
 			h->any_executed = false;
+			h->held = 0;
 			break;
 		}
 	}
@@ -257,6 +275,12 @@ static void request(struct hostile *h)
 		h->seq--;
 		break;
 	}
+	if ((how & 3) == 1 && h->now & 1) {
+		m.type = XTAL_MSG_SEND;
+		m.operand_size = XTAL_MSG_SEND_PLAIN;
+		m.addr = 0;
+		m.notify.addr = fuzz_u8(&h->in);
+	}
 	if (how & 4)
 		m.expiry = h->now + fuzz_u8(&h->in);
 	if (how & 8)
@@ -320,6 +344,7 @@ static void step(struct hostile *h)
 		send(h);
 		hang_up(h);
 		h->session = h->any_executed = false;
+		h->held = 0;
 		break;
 	default:
 		request(h);

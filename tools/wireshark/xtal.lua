@@ -11,7 +11,8 @@
 local HEADER = 192
 
 local types = {
-	[0x01] = "WRITE", [0x02] = "READ", [0x03] = "ATOMIC", [0x20] = "RESPONSE",
+	[0x01] = "WRITE", [0x02] = "READ", [0x03] = "ATOMIC", [0x10] = "SEND",
+	[0x20] = "RESPONSE",
 	[0x30] = "PING", [0x31] = "PONG",
 	[0x40] = "HELLO", [0x41] = "WELCOME", [0x42] = "REFUSE", [0x43] = "BYE",
 }

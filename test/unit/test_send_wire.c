@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/* SENDs in the two machines of the message protocol, and the rules of their frames. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/proc.h"
+#include "lib/rng.h"
+#include "wire/requester.h"
+#include "wire/responder.h"
+
+#define PIECE    64u
+#define WINDOW   32u
+#define STREAMS  5u
+#define DEPTH    6u
+#define MESSAGES 60u
+#define FRAMES   256u
+
+static struct xtal_msg a_send(void)
+{
+	return (struct xtal_msg){
+		.type = XTAL_MSG_SEND,
+		.flags = XTAL_MSG_TOKEN | XTAL_MSG_SOLICITED | XTAL_MSG_TO_JETTY |
+			 XTAL_MSG_FROM_JETTY,
+		.operand_size = XTAL_MSG_SEND_IMM,
+		.seq = 3,
+		.id = 4,
+		.total = 100,
+		.piece = 100,
+		.payload = 100,
+		.token = 7,
+		.tid = 8,
+		.key = 9,
+		.operand = { 10, 0 },
+		.compare = { 11, 12 },
+		.notify = { .addr = 13, .tid = 15, .token = 16 },
+	};
+}
+
+static void frames_of_sends_have_rules(void **state)
+{
+	uint8_t bytes[XTAL_MSG_HEADER], again[XTAL_MSG_HEADER];
+	struct xtal_msg m = a_send(), back;
+	const char *why;
+
+	(void)state;
+	assert_null(xtal_msg_check(&m));
+	xtal_msg_encode(&m, bytes);
+	assert_int_equal(xtal_msg_decode(bytes, sizeof(bytes), &back, &why), 0);
+	xtal_msg_encode(&back, again);
+	assert_memory_equal(bytes, again, sizeof(bytes));
+#define BAD(field, value, words)  \
+	m = a_send();             \
+	m.field = value;          \
+	why = xtal_msg_check(&m); \
+	assert_non_null(why);     \
+	assert_non_null(strstr(why, words))
+	BAD(flags, XTAL_MSG_NOTIFY, "flag");
+	BAD(flags, XTAL_MSG_LAST, "flag");
+	BAD(flags, 0, "token");
+	BAD(addr, 1, "address");
+	BAD(payload, 99, "payload");
+	BAD(piece, 101, "piece");
+	BAD(rights, XTAL_MSG_RIGHT_WRITE, "right");
+	BAD(atomic, XTAL_MSG_FAA, "atomic");
+	BAD(operand_size, 0, "kind");
+	BAD(operand_size, 5, "kind");
+	BAD(operand_size, XTAL_MSG_SEND_PLAIN, "immediate");
+	BAD(operand[1], 1, "immediate");
+	BAD(notify.data, 1, "length");
+	BAD(operand_size, XTAL_MSG_SEND_WRITTEN, "length");
+	BAD(status, XTAL_NOT_READY, "status");
+	m = a_send();
+	m.operand_size = XTAL_MSG_SEND_WRITTEN;
+	m.total = m.piece = m.payload = 0;
+	m.notify.data = UINT64_MAX;
+	assert_null(xtal_msg_check(&m));
+}
+
+/* One queue of the initiator: its messages are to be received once each, in order. */
+struct stream {
+	uint32_t next;     /* message to be submitted */
+	uint32_t oldest;   /* not known to be received */
+	uint32_t inflight; /* submitted, not ended */
+	bool came_back;    /* one of them was not received: no more until all have ended */
+	uint64_t last;     /* cookie of the newest in flight */
+	uint32_t received; /* at the target */
+};
+
+struct world {
+	struct rng rng;
+	struct xtal_requester_slot slots[WINDOW];
+	struct xtal_requester out;
+	struct xtal_responder_result cache[WINDOW];
+	struct xtal_responder in;
+	struct xtal_msg there[FRAMES], back[FRAMES];
+	uint32_t there_first, there_count, back_first, back_count;
+	struct stream stream[STREAMS];
+	uint64_t landed; /* bytes of the message that is coming in */
+};
+
+static uint32_t draw(struct world *w, uint32_t below)
+{
+	return (uint32_t)rng_below(&w->rng, below);
+}
+
+/* Cookies come again, as addresses of operations do. */
+static uint64_t cookie_of(uint32_t s, uint32_t message)
+{
+	return 0x1000u * (s + 1) + message % (DEPTH + 1);
+}
+
+static void submit(struct world *w)
+{
+	uint32_t i = draw(w, STREAMS);
+	struct stream *s = &w->stream[i];
+	struct xtal_request q = {
+		.type = XTAL_MSG_SEND,
+		.operand_size = XTAL_MSG_SEND_IMM,
+		.len = draw(w, 4) ? draw(w, PIECE) : draw(w, 4 * PIECE),
+		.key = i,
+		.deadline = XTAL_NO_DEADLINE,
+	};
+
+	if (s->came_back || s->inflight == DEPTH || s->next == MESSAGES ||
+	    !xtal_requester_can_submit(&w->out))
+		return;
+	q.cookie = cookie_of(i, s->next);
+	q.operand[0] = s->next;
+	q.notify.addr = s->inflight ? s->last : 0;
+	assert_int_equal(xtal_requester_submit(&w->out, &q), 0);
+	s->last = q.cookie;
+	s->next++;
+	s->inflight++;
+}
+
+static void send_frame(struct world *w)
+{
+	struct xtal_requester_frame f;
+
+	if (w->there_count == FRAMES || !xtal_requester_next_frame(&w->out, 1, &f))
+		return;
+	assert_null(xtal_msg_check(&f.msg));
+	w->there[(w->there_first + w->there_count++) % FRAMES] = f.msg;
+	xtal_requester_sent(&w->out);
+}
+
+static void reply(struct world *w, const struct xtal_msg *m)
+{
+	assert_null(xtal_msg_check(m));
+	assert_true(w->back_count < FRAMES);
+	w->back[(w->back_first + w->back_count++) % FRAMES] = *m;
+}
+
+static void execute(struct world *w, const struct xtal_responder_effect *e)
+{
+	struct stream *s = &w->stream[e->key];
+	enum xtal_status status = XTAL_OK;
+	struct xtal_msg answer;
+
+	assert_int_equal(e->kind, XTAL_RESPONDER_SEND);
+	assert_int_equal(e->operand_size, XTAL_MSG_SEND_IMM);
+	if (e->first) {
+		w->landed = 0;
+		if (draw(w, 4) == 0)
+			status = XTAL_NOT_READY;
+	}
+	if (!status) {
+		assert_int_equal(e->operand[0], s->received); /* in order, and once */
+		assert_int_equal(e->offset, w->landed);
+		w->landed += e->len;
+		if (e->last)
+			s->received++;
+	}
+	if (xtal_responder_result(&w->in, e, status, NULL, 1, &answer))
+		reply(w, &answer);
+}
+
+static void arrive(struct world *w)
+{
+	struct xtal_responder_effect e;
+
+	if (!w->there_count || w->back_count == FRAMES)
+		return;
+	xtal_responder_feed(&w->in, &w->there[w->there_first], 1, &e);
+	w->there_first = (w->there_first + 1) % FRAMES;
+	w->there_count--;
+	if (e.kind == XTAL_RESPONDER_REPLY)
+		reply(w, &e.reply);
+	else if (e.kind != XTAL_RESPONDER_NONE)
+		execute(w, &e);
+}
+
+static void answer(struct world *w)
+{
+	struct xtal_requester_effect e;
+	struct stream *s;
+	const char *why = "";
+
+	if (!w->back_count)
+		return;
+	if (xtal_requester_receive(&w->out, &w->back[w->back_first], 1, &e, &why))
+		fail_msg("%s", why);
+	w->back_first = (w->back_first + 1) % FRAMES;
+	w->back_count--;
+	assert_true(e.finished);
+	s = &w->stream[e.cookie / 0x1000 - 1];
+	assert_int_equal(e.cookie % 0x1000, (s->next - s->inflight) % (DEPTH + 1));
+	s->inflight--;
+	if (e.status == XTAL_NOT_READY) {
+		s->came_back = true;
+	} else {
+		assert_int_equal(e.status, XTAL_OK);
+		assert_false(s->came_back); /* none is received behind one that was not */
+		s->oldest++;
+	}
+	if (!s->inflight && s->came_back) {
+		s->came_back = false;
+		s->next = s->oldest;
+	}
+}
+
+/* What was on its way is lost; the session goes on. */
+static void cut(struct world *w)
+{
+	struct xtal_msg m;
+
+	w->there_count = w->back_count = 0;
+	assert_int_equal(xtal_responder_resume(&w->in, w->out.response_seq - 1), 0);
+	assert_int_equal(xtal_requester_rewind(&w->out, xtal_responder_consumed(&w->in), 1), 0);
+	while (xtal_responder_replay(&w->in, 1, &m))
+		reply(w, &m);
+}
+
+static void each_is_received_once_and_in_order(void **state)
+{
+	const unsigned seeds = proc_rounds(300, 20000);
+	static struct world w;
+
+	(void)state;
+	for (unsigned seed = 1; seed <= seeds; seed++) {
+		const struct xtal_requester_config oc = { .slots = w.slots,
+							  .window = WINDOW,
+							  .piece = PIECE,
+							  .incarnation = 7,
+							  .first_seq = 1,
+							  .resumable = true };
+		const struct xtal_responder_config ic = { .cache = w.cache,
+							  .cache_size = WINDOW,
+							  .piece = PIECE,
+							  .incarnation = 7,
+							  .first_seq = 1 };
+		uint32_t done = 0, steps = 0;
+
+		memset(&w, 0, sizeof(w));
+		w.rng.state = seed;
+		assert_int_equal(xtal_requester_init(&w.out, &oc), 0);
+		assert_int_equal(xtal_responder_init(&w.in, &ic), 0);
+		while (done < STREAMS) {
+			switch (draw(&w, 8)) {
+			case 0:
+			case 1:
+				submit(&w);
+				break;
+			case 2:
+			case 3:
+				send_frame(&w);
+				break;
+			case 4:
+			case 5:
+				arrive(&w);
+				break;
+			case 6:
+				answer(&w);
+				break;
+			case 7:
+				if (draw(&w, 40) == 0)
+					cut(&w);
+				break;
+			}
+			done = 0;
+			for (unsigned i = 0; i < STREAMS; i++)
+				done += w.stream[i].oldest == MESSAGES;
+			assert_true(++steps < 1000000); /* it ends */
+		}
+		for (unsigned i = 0; i < STREAMS; i++)
+			assert_int_equal(w.stream[i].received, MESSAGES);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(frames_of_sends_have_rules),
+		cmocka_unit_test(each_is_received_once_and_in_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
