@@ -26,6 +26,8 @@
 /* Frames of one peer that are executed before the others' turn. */
 #define MAX_FRAMES 16u
 
+_Static_assert(XTAL_SESSION_CACHE <= XTAL_RESPONDER_REFUSED, "as many as can be under way");
+
 /* How long after a program's own poll the agent leaves the rings to it. */
 #define POLLER_NS 1000000u
 
