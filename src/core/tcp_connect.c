@@ -309,7 +309,7 @@ static void look(struct xtal_timer *timer)
 }
 
 /* Opens a socket and begins. Errors: -errno. */
-static int begin(struct xtal_tcp_link *t)
+static int begin(struct xtal_tcp_link *t, uint64_t now)
 {
 	struct xtal_link *link = t->link;
 	struct xtal_eid from = link->ctx->dev->eid, to = link->eid;
@@ -329,7 +329,7 @@ static int begin(struct xtal_tcp_link *t)
 	xtal_engine_track_fd(t->stream.fd);
 	link->sock = (struct xtal_source){ .fd = t->stream.fd, .ready = ready };
 	t->connecting = true;
-	t->since = xtal_os_now();
+	t->since = now;
 	err = xtal_agent_watch(&link->sock);
 	if (!err && tls)
 		err = xtal_tcp_secure(&t->stream, tls, false);
@@ -355,7 +355,7 @@ void xtal_tcp_link_drive(struct xtal_link *link)
 	if (t->stream.fd < 0 && xtal_initiator_wants_connection(&t->session, now) &&
 	    (atomic_load(&link->state) == XTAL_LINK_CONNECTING ||
 	     xtal_requester_is_busy(&link->requester))) {
-		err = begin(t);
+		err = begin(t, now);
 		if (err == -ENOKEY)
 			text = t->link->attempt;
 		else if (err)
