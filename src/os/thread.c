@@ -200,6 +200,21 @@ bool xtal_os_event_clear(int fd)
 	return n == (ssize_t)sizeof(count) && count > 0;
 }
 
+bool xtal_os_event_blocks(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && !(flags & O_NONBLOCK);
+}
+
+void xtal_os_event_let_block(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags >= 0)
+		fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+}
+
 int xtal_os_epoll_create(int *fd)
 {
 	int epfd = epoll_create1(EPOLL_CLOEXEC);

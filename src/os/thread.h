@@ -28,6 +28,10 @@ int xtal_os_event_create(int *fd);
 void xtal_os_event_signal(int fd);
 /* Resets; true when it was signalled. */
 bool xtal_os_event_clear(int fd);
+/* Whether reading it would block: a mark that programs leave on descriptors (none of the functions
+ * here ever blocks for it). */
+bool xtal_os_event_blocks(int fd);
+void xtal_os_event_let_block(int fd);
 
 /* epoll, level triggered, one 64-bit tag per fd. Errors: -errno. */
 int xtal_os_epoll_create(int *fd);
