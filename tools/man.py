@@ -39,6 +39,9 @@ SECTIONS = ("Returns", "Errors", "Threads", "Contract")
 TITLES = {"Returns": "RETURN VALUE", "Errors": "ERRORS", "Threads": "THREADS",
           "Contract": "CONTRACT"}
 SEE_ALSO = {"cdma_u_lib.h": [("cdma", "7"), ("xtal", "1")],
+            "urma_api.h": [("xtal", "1")],
+            "urma_types.h": [("xtal", "1")],
+            "urma_perf.h": [("xtal", "1")],
             "xtal.h": [("cdma", "7"), ("xtal", "1")]}
 
 
@@ -190,7 +193,8 @@ def prototype(function):
 
 
 def page(function, block, header, names, args):
-    link = "libcdma" if header == "cdma_u_lib.h" else "xtal"
+    link = "libcdma" if header == "cdma_u_lib.h" else \
+        "liburma" if header.startswith("urma_") else "xtal"
     out = [".\\\" Made by man.py from %s; do not edit." % header,
            '.TH %s 3 %s "Xtal %s" "Xtal manual"' % (function.name.upper(), args.date,
                                                    args.version),

@@ -25,6 +25,8 @@ extern enum xtal_path_kind suite_path;
 extern bool suite_adopted;
 /* The owner's EID: 127.0.0.1, or its address on another host. */
 extern uint32_t suite_owner_eid;
+/* Set before suite_run(): messages are exchanged too, which go over the ring where memory is mapped. */
+extern bool suite_messages;
 /* The entry of a list to use: the first, or the one that other hosts can reach. */
 struct dma_device *suite_device(struct dma_device *list, uint32_t count);
 

@@ -21,6 +21,7 @@ ARROWS = {
     "core": ("base", "os", "wire", "path"),
     "cdma": ("base", "core"),
     "urma": ("base", "core"),
+    "tpsa": (),
     "verbs": ("base", "core"),
     "cli": ("base",),
 }

@@ -14,7 +14,7 @@ from tree import Report, files, read
 from cheader import without_comments
 
 LIBRARY = tuple("src/%s/" % name for name in
-                ("base", "os", "wire", "path", "core", "cdma", "urma", "verbs"))
+                ("base", "os", "wire", "path", "core", "cdma", "urma", "tpsa", "verbs"))
 FORBIDDEN = [
     (re.compile(r"\b(abort|exit|_exit|_Exit|quick_exit|assert)\s*\("),
      "a library must not end its program: %s"),

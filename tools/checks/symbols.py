@@ -17,7 +17,11 @@ from tree import Report, files
 from cheader import functions
 from mapfile import core_nodes
 
-FRONTENDS = [("libcdma.so.1", "cdma_u_lib.h", 19)]
+# library, headers, how many functions they declare
+FRONTENDS = [("libcdma.so.1", ["include/cdma_u_lib.h"], 19),
+             ("liburma.so.0", ["include/urma_api.h", "include/urma_perf.h", "include/urma_types.h",
+                               "src/urma/private.h"], 133 + 3),
+             ("libtpsa.so.0", ["src/tpsa/tpsa.h"], 1)]
 
 
 def exported(path):
@@ -84,16 +88,16 @@ def main():
                            "XTAL_INTERNAL_API only has an effect in src/core")
 
     total = len(got)
-    for library, header, count in FRONTENDS:
+    for library, headers, count in FRONTENDS:
         path = os.path.join(build, "lib", library)
         if not os.path.exists(path):
             continue
-        wanted = [f.name for f in functions(os.path.join(root, "include", header))]
+        wanted = [f.name for header in headers for f in functions(os.path.join(root, header))]
         if len(wanted) != count:
-            report.add("include/" + header, 1, "count", "%d functions declared, %d expected"
+            report.add(headers[0], 1, "count", "%d functions declared, %d expected"
                        % (len(wanted), count))
         got = exported(path)
-        compare(report, library, header, wanted, got)
+        compare(report, library, os.path.basename(headers[0]), wanted, got)
         check_flags(report, library, path)
         total += len(got)
     return report.finish("%d exported symbols" % total)

@@ -72,11 +72,12 @@ function(xtal_core)
 	xtal_map(xtal core ${core_headers})
 endfunction()
 
-# xtal_frontend(name SOVERSION n VERSION n.n.n HEADER file [SONAME base] [MAP file])
-# lib<name>.so.<n> from src/<name>: exports the functions of include/<HEADER>, nothing else,
-# without symbol versions, as the originals do; MAP gives a version script by hand instead.
+# xtal_frontend(name SOVERSION n VERSION n.n.n HEADERS file... [SONAME base] [MAP file])
+# lib<name>.so.<n> from src/<name>: exports the functions of HEADERS (paths below the tree),
+# nothing else, without symbol versions, as the originals do; MAP gives a version script by hand
+# instead.
 function(xtal_frontend name)
-	cmake_parse_arguments(F "" "SOVERSION;VERSION;HEADER;SONAME;MAP" "" ${ARGN})
+	cmake_parse_arguments(F "" "SOVERSION;VERSION;SONAME;MAP" "HEADERS" ${ARGN})
 	xtal_glob(sources src/${name}/*.c)
 	if(NOT sources OR NOT TARGET xtal)
 		message(STATUS "No sources yet: no lib${name}")
@@ -97,7 +98,8 @@ function(xtal_frontend name)
 				    -Wl,-z,nodelete)
 		set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${F_MAP})
 	else()
-		xtal_map(${name} plain ${CMAKE_SOURCE_DIR}/include/${F_HEADER})
+		list(TRANSFORM F_HEADERS PREPEND ${CMAKE_SOURCE_DIR}/)
+		xtal_map(${name} plain ${F_HEADERS})
 	endif()
 	set_property(GLOBAL APPEND PROPERTY XTAL_FRONTENDS ${name})
 endfunction()
@@ -122,7 +124,7 @@ endfunction()
 # lib.c of the folder when there is one.
 function(xtal_programs folder)
 	xtal_glob(sources ${folder}/*.c)
-	if(NOT sources OR NOT TARGET cdma)
+	if(NOT sources OR NOT TARGET cdma OR NOT TARGET urma)
 		return()
 	endif()
 	find_package(Threads REQUIRED)
@@ -140,7 +142,7 @@ function(xtal_programs folder)
 		set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name}
 			INSTALL_RPATH "$ORIGIN/../lib"
 			RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${folder})
-		target_link_libraries(${target} PRIVATE ${lib} cdma xtal xtal_base Threads::Threads
+		target_link_libraries(${target} PRIVATE ${lib} cdma urma xtal xtal_base Threads::Threads
 				      ${CMAKE_DL_LIBS} m)
 	endforeach()
 endfunction()
@@ -148,7 +150,7 @@ endfunction()
 # Manual pages of section 3, one per public function, from the comments of the headers.
 function(xtal_man)
 	xtal_glob(headers include/*.h)
-	list(FILTER headers INCLUDE REGEX "/(cdma_u_lib|xtal)\\.h$")
+	list(FILTER headers INCLUDE REGEX "/(cdma_u_lib|urma_(api|types|perf)|xtal)\\.h$")
 	if(NOT XTAL_MAN OR NOT headers)
 		return()
 	endif()

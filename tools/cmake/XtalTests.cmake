@@ -3,7 +3,7 @@
 # (a file's "test_" is left out of it).
 #
 #   unit sim fuzz       test/<folder>/*.c, against the objects of libxtal (all symbols visible)
-#   contract system     test/<folder>/*.c, against libcdma and libxtal as programs see them
+#   contract system     test/<folder>/*.c, against libcdma, liburma and libxtal as programs see them
 #   sim system          also test/<folder>/*.sh
 #   fuzz                each file also as fuzz.hunt.<file>, by test/fuzz/hunt.sh, under ASan
 #   model               test/model/*.pml by test/model/run.sh, plain build only
@@ -203,13 +203,13 @@ function(xtal_tests)
 	endforeach()
 	xtal_test_scripts(sim 60)
 	xtal_test_hunts()
-	if(TARGET cdma)
+	if(TARGET cdma AND TARGET urma)
 		foreach(folder ${XTAL_FOLDERS_OUTSIDE})
 			set(timeout 60)
 			if(folder STREQUAL "system")
 				set(timeout 300)
 			endif()
-			xtal_test_programs(${folder} ${timeout} ${lib} cdma xtal xtal_base)
+			xtal_test_programs(${folder} ${timeout} ${lib} cdma urma xtal xtal_base)
 		endforeach()
 		xtal_test_scripts(system 300)
 	endif()
