@@ -250,9 +250,9 @@ void bench_open(struct bench_side *side, uint32_t depth)
 
 	make_memory(side);
 	side->list = dma_get_device_list(&count);
-	if (!side->list || !count)
-		bench_die("no device");
-	side->ctx = dma_create_context(&side->list[0]);
+	if (!side->list || count <= side->device)
+		bench_die("no device %u", side->device);
+	side->ctx = dma_create_context(&side->list[side->device]);
 	cfg.addr = (uintptr_t)side->base;
 	cfg.len = side->len;
 	side->seg = side->ctx ? dma_register_seg(side->ctx, &cfg) : NULL;
@@ -260,7 +260,7 @@ void bench_open(struct bench_side *side, uint32_t depth)
 		bench_die("no context or segment");
 	bench_tell(side, side->seg, sizeof(*side->seg));
 	bench_hear(side, &side->remote, sizeof(side->remote));
-	bench_tell(side, &side->list[0].attr.eid, sizeof(queue.rmt_eid));
+	bench_tell(side, &side->list[side->device].attr.eid, sizeof(queue.rmt_eid));
 	bench_hear(side, &queue.rmt_eid, sizeof(queue.rmt_eid));
 	side->queue = dma_alloc_queue(side->ctx, &queue);
 	if (!side->queue)

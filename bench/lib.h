@@ -39,6 +39,7 @@ enum bench_memory {
 /* One process' part of a pair. */
 struct bench_side {
 	enum bench_memory memory;
+	unsigned device; /* which of the list; 0: loopback */
 	uint64_t len;
 	char *base;   /* registered, len bytes */
 	char *shared; /* BENCH_SHARED: the same pages, made before the fork */

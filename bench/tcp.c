@@ -8,8 +8,8 @@
  *   raw      a message and an answer of 8 bytes over a bare socket, both sides spinning
  *   ssl      the same through bare OpenSSL, with the same cipher and a key known before
  *
- * BENCH_HOST names the network namespace that the owner enters (its own by default), BENCH_FROM
- * and BENCH_TO the addresses of the two, which must be ours alone.
+ * BENCH_FROM and BENCH_TO are the addresses of the two (default: loopback), BENCH_HOST the network
+ * namespace that the owner enters.
  */
 #define _GNU_SOURCE
 #include "lib.h"
@@ -389,7 +389,10 @@ int main(int argc, char **argv)
 			bench_die("no namespace %s", host);
 		close(ns);
 	}
-	setenv("XTAL_DEVICES", address_of(owner), 1);
+	if (getenv("BENCH_TO")) {
+		setenv("XTAL_DEVICES", address_of(owner), 1);
+		side.device = 1;
+	}
 	setenv("XTAL_PATHS", "tcp", 1);
 	if (owner)
 		bench_pin(1); /* its threads inherit it */

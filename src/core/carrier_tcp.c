@@ -266,7 +266,7 @@ static bool receive_some(struct xtal_tcp_link *t, uint64_t now, const struct xta
 	} else {
 		want = 0;
 		n = xtal_tcp_receive(&t->stream, &iov, 1);
-		full = n == (int64_t)sizeof(look) || !direct;
+		full = n == (int64_t)sizeof(look) || xtal_tcp_buffered(&t->stream);
 	}
 	if (n == -EAGAIN)
 		return false;

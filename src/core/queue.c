@@ -19,6 +19,8 @@
 #include "core/queue_impl.h"
 #include "os/proc.h"
 
+#define WAIT_SPIN 50000u /* ns: how long a waiting caller polls before it sleeps, at most */
+
 static struct xtal_lock tick_lock;
 static struct xtal_list tick_queues = { &tick_queues, &tick_queues };
 
@@ -298,6 +300,20 @@ void xtal_queue_hand_over(struct xtal_queue *q)
 	xtal_bias_unlock(&q->lock);
 }
 
+/* An answer is often here sooner than a sleep and two wake-ups would take. */
+static int poll_on(struct xtal_queue *q, uint32_t count, uint64_t deadline, struct xtal_ready *out)
+{
+	uint64_t spin = (uint64_t)xtal_config()->spin_us * 1000;
+	uint64_t until = xtal_os_now() + (spin < WAIT_SPIN ? spin : WAIT_SPIN);
+	int n = 0;
+
+	if (until > deadline)
+		until = deadline;
+	while (!n && atomic_load_explicit(&q->busy, memory_order_relaxed) && xtal_os_now() < until)
+		n = xtal_queue_poll(q, count, out);
+	return n;
+}
+
 int xtal_queue_wait(struct xtal_queue *q, uint32_t count, int timeout_ms, struct xtal_ready *out)
 {
 	uint64_t deadline =
@@ -310,8 +326,12 @@ int xtal_queue_wait(struct xtal_queue *q, uint32_t count, int timeout_ms, struct
 			return n;
 		if (xtal_os_now() >= deadline)
 			return 0;
-		if (atomic_load_explicit(&q->busy, memory_order_relaxed))
+		if (atomic_load_explicit(&q->busy, memory_order_relaxed)) {
+			n = poll_on(q, count, deadline, out);
+			if (n)
+				return n;
 			xtal_queue_hand_over(q);
+		}
 		xtal_cq_sleep(&q->cq, deadline);
 	}
 }

@@ -510,7 +510,7 @@ static enum outcome receive(struct xtal_tcp_conn *c, bool *more, bool *did)
 		n = receive_direct(c, want, &spill, more);
 	} else {
 		n = xtal_tcp_receive(&c->stream, &iov, 1);
-		*more = n == (int64_t)sizeof(look_bytes) || !xtal_tcp_direct(&c->stream);
+		*more = n == (int64_t)sizeof(look_bytes) || xtal_tcp_buffered(&c->stream);
 		spill = n > 0 ? (size_t)n : 0;
 	}
 	if (n == -EAGAIN) {
@@ -527,9 +527,10 @@ static enum outcome receive(struct xtal_tcp_conn *c, bool *more, bool *did)
 
 /* Looks at the connection itself from now on, for a while: a receive is cheaper than epoll, as long
  * as few are hot. */
-static void make_hot(struct xtal_tcp_conn *c)
+static void make_hot(struct xtal_tcp_conn *c, bool more)
 {
-	if (!c->hot && c->ctx->tcp.hot_count < MAX_HOT) {
+	/* What more there is may have left the socket, so that epoll does not see it. */
+	if (!c->hot && (more || c->ctx->tcp.hot_count < MAX_HOT)) {
 		xtal_agent_add_drain(&c->drain);
 		c->hot = true;
 		c->ctx->tcp.hot_count++;
@@ -598,6 +599,6 @@ bool xtal_tcp_serve(struct xtal_tcp_conn *c)
 	if (o == GONE || !settle(c))
 		return true;
 	if (did)
-		make_hot(c);
+		make_hot(c, more);
 	return did;
 }

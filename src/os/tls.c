@@ -389,6 +389,11 @@ int64_t xtal_os_tls_read(struct xtal_os_tls *tls, void *buf, size_t len)
 	return ret == 1 ? (int64_t)n : outcome(tls, ret);
 }
 
+bool xtal_os_tls_buffered(const struct xtal_os_tls *tls)
+{
+	return SSL_has_pending(tls->ssl);
+}
+
 static int64_t write_some(struct xtal_os_tls *tls, const void *buf, size_t len)
 {
 	size_t n;

@@ -56,8 +56,10 @@ void xtal_os_tls_close(struct xtal_os_tls **tls);
 
 /* 0: both sides have proved that they know the key. Before that nothing can be read or written. */
 int xtal_os_tls_handshake(struct xtal_os_tls *tls);
-/* 0: the peer said farewell. Read until -EAGAIN before waiting: data may be buffered here. */
+/* 0: the peer said farewell. Read while data is buffered here before waiting for the stream. */
 int64_t xtal_os_tls_read(struct xtal_os_tls *tls, void *buf, size_t len);
+/* Bytes of the stream are buffered here, maybe not yet enough of them for a read. */
+bool xtal_os_tls_buffered(const struct xtal_os_tls *tls);
 /* Writes some bytes. After -EAGAIN the next write must begin with the same bytes and have no
  * fewer of them; they may have moved. */
 int64_t xtal_os_tls_write(struct xtal_os_tls *tls, const void *buf, size_t len);

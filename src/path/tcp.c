@@ -9,7 +9,8 @@
 #include "os/tcp.h"
 #include "os/tls.h"
 
-#define STAGE (64u * 1024) /* bytes that are encrypted at once */
+#define STAGE      (64u * 1024) /* bytes that are encrypted at once */
+#define STAGE_KEPT (4u * 1024)  /* ... of which an idle connection may have touched so many */
 
 _Static_assert((XTAL_TCP_FRAMES & (XTAL_TCP_FRAMES - 1)) == 0, "numbers wrap");
 _Static_assert(2 * XTAL_TCP_FRAMES <= XTAL_OS_TCP_PIECES, "all frames in one system call");
@@ -248,6 +249,11 @@ int xtal_tcp_flush(struct xtal_tcp *t, const struct xtal_tcp_pins *pins)
 			advance(t, (uint64_t)n);
 	}
 	t->full = false;
+	if (t->stage_len > STAGE_KEPT) { /* an idle connection shall cost little */
+		free(t->stage);
+		t->stage = NULL;
+		t->stage_at = t->stage_len = 0;
+	}
 	return 0;
 }
 
@@ -267,6 +273,11 @@ int64_t xtal_tcp_receive(struct xtal_tcp *t, const struct xtal_os_iov *iov, unsi
 			break;
 	}
 	return total;
+}
+
+bool xtal_tcp_buffered(const struct xtal_tcp *t)
+{
+	return t->tls && xtal_os_tls_buffered(t->tls);
 }
 
 bool xtal_tcp_wants_write(const struct xtal_tcp *t)

@@ -99,9 +99,11 @@ bool xtal_tcp_holds(const struct xtal_tcp *t, uint64_t tag);
  * Receives into the pieces, in order. The number of bytes, 0 at the end of the stream, -EAGAIN,
  * -EFAULT (the memory at the front is not there; nothing is lost), -errno. With tls the memory
  * must be sure to be there (ask xtal_tcp_direct()), and fewer bytes than asked for do not mean
- * that no more are there: go on until -EAGAIN.
+ * that no more are there: go on while xtal_tcp_buffered().
  */
 int64_t xtal_tcp_receive(struct xtal_tcp *t, const struct xtal_os_iov *iov, unsigned count);
+/* With tls: bytes have left the socket that nobody has received. */
+bool xtal_tcp_buffered(const struct xtal_tcp *t);
 /* True when bytes may be received into memory that may not be there. */
 static inline bool xtal_tcp_direct(const struct xtal_tcp *t)
 {
