@@ -4,6 +4,7 @@
 
   report.py table LINES OUT   the table on stdout; OUT/bench.json, OUT/*.svg
   report.py ucx SERIES ROUND SIZE TEST TEXT   the last CSV line of ucx_perftest as one of ours
+  report.py iperf SERIES ROUND   iperf3's JSON on stdin as a line of ours: ns per MiB
 
 A figure is the median over the rounds; a ratio is the median of the rounds' ratios, because
 both sides of a round were measured beside each other.
@@ -18,6 +19,27 @@ import sys
 from statistics import median
 
 NS, RATE = "ns", "M/s"
+
+
+def tcp_rows(net, name):
+    """What bench/tcp.sh measures; UCX's latency is half of its round trip."""
+    tcp, tls = "tcp_%s." % net, "tls_%s." % net
+    return [
+        ("TCP, %s: 8 B write, round trip; bare sockets" % name,
+         tcp + "w8.xtal", tcp + "w8.raw", "time", 1.3),
+        ("  the same; half the round trip of ucp_put_lat", tcp + "w8.xtal", tcp + "ucx8",
+         "time", 1.0),
+        ("  8 B READ; WRITE", tcp + "r8.xtal", tcp + "w8.xtal", "time", 1.1),
+        ("  1 MiB; iperf3, one stream", tcp + "w1m.xtal", tcp + "iperf", "speed", 2.0),
+        ("  1 MiB; bare sockets", tcp + "w1m.xtal", tcp + "w1m.raw", "speed", None),
+        ("  1 MiB; ucp_put_bw", tcp + "w1m.xtal", tcp + "ucx1m", "speed", None),
+        ("  1 MiB READ; WRITE", tcp + "r1m.xtal", tcp + "w1m.xtal", "time", 1.1),
+        ("TLS, %s: 8 B write; bare OpenSSL" % name, tls + "w8.xtal", tls + "w8.ssl",
+         "speed", 0.8),
+        ("  1 MiB; bare OpenSSL", tls + "w1m.xtal", tls + "w1m.ssl", "speed", 0.8),
+        ("  1 MiB READ; WRITE", tls + "r1m.xtal", tls + "w1m.xtal", "time", 1.1),
+    ]
+
 
 # what, measured series, reference series (None: a bare number), kind, bound.
 # time: measured <= bound * reference; speed: reference time / measured time >= bound;
@@ -43,6 +65,10 @@ ROWS = [
     ("owner's loads of adopted memory; before", "adopt.after", "adopt.before", "time", 1.03),
     ("1,000 queues and segments; one", "scale.many", "scale.one", "time", 1.2),
     ("  the same, batches of 16 per queue", "scale16.many", "scale16.one", "time", 1.2),
+    *tcp_rows("lo", "loopback"),
+    *tcp_rows("veth", "veth"),
+    ("1,000 peers: 8 B write over TCP; one peer", "peers.many", "peers.one", "time", 1.2),
+    ("  resident bytes of the target per idle peer", "peers.memory", None, "limit", 32 * 1024),
     ("idle: context switches per second", "idle.switches", None, "limit", 0),
     ("idle: agent wake-ups per second", "idle.agent", None, "limit", 0),
     ("idle: threads", "idle.threads", None, "limit", None),
@@ -247,5 +273,13 @@ def ucx(name, number, size, test, text):
     return 0
 
 
+def iperf(name, number):
+    bits = json.load(sys.stdin)["end"]["sum_received"]["bits_per_second"]
+    value = (1 << 20) * 8e9 / bits
+    print(json.dumps({"series": name, "unit": "ns", "size": 1 << 20, "round": int(number),
+                      "value": value, "best": value}))
+    return 0
+
+
 if __name__ == "__main__":
-    sys.exit(table(*sys.argv[2:]) if sys.argv[1] == "table" else ucx(*sys.argv[2:]))
+    sys.exit({"table": table, "ucx": ucx, "iperf": iperf}[sys.argv[1]](*sys.argv[2:]))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# `make bench`: measures every row of the speed budget that concerns one host beside what is
+# `make bench`: measures every row of the speed budget beside what is
 # installed, prints the table, and leaves bench/out/{bench.json,latency.svg,bandwidth.svg}.
 #
 #   BENCH_ROUNDS=5     rounds; every figure is the median over them
@@ -13,12 +13,11 @@
 set -u
 cd "$(dirname "$0")/.."
 
-bin=build/release/bench
 out=bench/out
 lines=$out/lines.jsonl
 rounds=${BENCH_ROUNDS:-5}
 slices=${BENCH_SLICES:-15}
-only=${BENCH_ONLY:-pingpong rate copy post faa cma adopt scale idle memory}
+only=${BENCH_ONLY:-pingpong rate copy post faa cma adopt scale idle memory tcp peers}
 mkdir -p "$out"
 : >"$lines"
 unset UCX_TLS UCX_ALLOC_PRIO
@@ -28,36 +27,7 @@ wanted() {
 	return 1
 }
 
-# measure SERIES PROGRAM ARGUMENTS...: a failure costs its rows, not the others.
-measure() {
-	local series=$1 program=$2
-	shift 2
-	"$bin/$program" --series "$series" --rounds "$rounds" --slices "$slices" "$@" >>"$lines" ||
-		echo "bench: $series failed" >&2
-}
-
-# ucx SERIES ROUND SIZE COUNT TEST ARGUMENTS...: one run of ucx_perftest with both processes
-# pinned; its typical (50th percentile) latency or its average rate, in ns per operation.
-port=$((20000 + $$ % 20000))
-ucx() {
-	local series=$1 round=$2 size=$3 count=$4 test=$5 text pid cores
-	shift 5
-	command -v ucx_perftest >/dev/null || return 0
-	cores=$(nproc)
-	port=$((port + 1))
-	UCX_WARN_UNUSED_ENV_VARS=n timeout 60 ucx_perftest -c $((1 % cores)) -p $port "$@" \
-		>/dev/null 2>&1 &
-	pid=$!
-	for _ in $(seq 100); do # until it listens
-		grep -qi ":$(printf %04x $port) " /proc/net/tcp && break
-		sleep 0.02
-	done
-	text=$(UCX_WARN_UNUSED_ENV_VARS=n timeout 60 ucx_perftest -c 0 -p $port localhost -t "$test" \
-		-s "$size" -n "$count" -f -v "$@" 2>/dev/null | tail -n 1)
-	wait $pid
-	python3 bench/report.py ucx "$series" "$round" "$size" "$test" "$text" >>"$lines" ||
-		echo "bench: ucx_perftest $test of $size bytes failed" >&2
-}
+. bench/functions.sh
 
 [ "$(nproc)" -gt 1 ] || echo "bench: one core only: figures of two processes mean little"
 echo "bench: $rounds rounds of $slices slices" >&2
@@ -94,6 +64,11 @@ if wanted scale; then
 fi
 wanted idle && measure idle idle --seconds "${BENCH_IDLE:-10}"
 wanted memory && measure memory memory
+wanted tcp && { bench/hosts.sh bench/tcp.sh "$lines" "$rounds" "$slices" ||
+	echo "bench: no two hosts here, no tcp rows" >&2; }
+if wanted peers; then
+	XTAL_SECURITY=none measure peers peers
+fi
 
 # The plots: fewer slices, powers of four.
 if [ "${BENCH_PLOT:-3}" != 0 ]; then

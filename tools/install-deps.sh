@@ -28,6 +28,8 @@ spin              | test  | command -v spin                      | memory order 
 procps            | test  | command -v ps                        | system tests look at processes
 ucx-utils         | bench | command -v ucx_perftest             | the comparison with UCX
 libucx-dev        | bench | have_header ucp/api/ucp.h            | the UCX libraries it runs on
+iperf3            | bench | command -v iperf3                    | the comparison of TCP streams
+iproute2          | bench | command -v ip                        | two hosts for the measurements
 gnuplot-nox       | bench | command -v gnuplot                   | the plots
 tshark            | test  | command -v tshark                | the Wireshark dissector is tried on captures
 util-linux        | test  | command -v unshare                   | system tests use namespaces
