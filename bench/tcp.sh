@@ -29,6 +29,8 @@ twins() {
 	unset XTAL_KEY_FILE
 }
 
+unset BENCH_HOST
+BENCH_TO=10.77.0.1 XTAL_KEY_FILE=$key measure peers_tls peers
 for r in $(seq "$all"); do
 	for net in lo veth; do
 		unset BENCH_HOST
