@@ -6,7 +6,7 @@ bin=build/release/bench
 measure() {
 	local series=$1 program=$2
 	shift 2
-	"$bin/$program" --series "$series" --rounds "$rounds" --slices "$slices" "$@" >>"$lines" ||
+	${BENCH_WRAP:-} "$bin/$program" --series "$series" --rounds "$rounds" --slices "$slices" "$@" >>"$lines" ||
 		echo "bench: $series failed" >&2
 }
 
@@ -22,11 +22,11 @@ ucx() {
 	command -v ucx_perftest >/dev/null || return 0
 	cores=$(nproc)
 	port=$((port + 1))
-	UCX_WARN_UNUSED_ENV_VARS=n timeout 60 $there ucx_perftest -c $((1 % cores)) -p $port "$@" \
+	UCX_WARN_UNUSED_ENV_VARS=n timeout 60 $there ${BENCH_WRAP:-} ucx_perftest -c $((1 % cores)) -p $port "$@" \
 		>/dev/null 2>&1 &
 	pid=$!
 	await_listener
-	text=$(UCX_WARN_UNUSED_ENV_VARS=n timeout 60 ucx_perftest -c 0 -p $port $address -t "$test" \
+	text=$(UCX_WARN_UNUSED_ENV_VARS=n timeout 60 ${BENCH_WRAP:-} ucx_perftest -c 0 -p $port $address -t "$test" \
 		-s "$size" -n "$count" -f -v "$@" 2>/dev/null | tail -n 1)
 	wait $pid
 	python3 bench/report.py ucx "$series" "$round" "$size" "$test" "$text" >>"$lines" ||
@@ -46,10 +46,10 @@ iperf() {
 	local series=$1 round=$2 pid
 	command -v iperf3 >/dev/null || return 0
 	port=$((port + 1))
-	timeout 20 $there iperf3 -s -1 -p $port -A $((1 % $(nproc))) >/dev/null 2>&1 &
+	timeout 20 $there ${BENCH_WRAP:-} iperf3 -s -1 -p $port -A $((1 % $(nproc))) >/dev/null 2>&1 &
 	pid=$!
 	await_listener
-	timeout 20 iperf3 -c "$address" -p $port -t 1 -A 0 -J 2>/dev/null |
+	timeout 20 ${BENCH_WRAP:-} iperf3 -c "$address" -p $port -t 1 -A 0 -J 2>/dev/null |
 		python3 bench/report.py iperf "$series" "$round" >>"$lines" ||
 		echo "bench: iperf3 failed" >&2
 	wait $pid

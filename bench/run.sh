@@ -5,6 +5,8 @@
 #
 #   BENCH_ROUNDS=5     rounds; every figure is the median over them
 #   BENCH_SLICES=15    slices per round and way, measured in turn
+#   BENCH_WRAP="chrt -f 1"   put in front of what is measured, on both sides (root, and care: it
+#                      takes the machine for the second that each one lasts)
 #   BENCH_ONLY="copy rate"   only these measurements; see doc/benchmarks.md
 #   BENCH_PLOT=3       rounds of the sweep over sizes; 0: no sweep, no plots
 #   BENCH_SIZES="8 ..."      its sizes
