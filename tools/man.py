@@ -39,9 +39,9 @@ SECTIONS = ("Returns", "Errors", "Threads", "Contract")
 TITLES = {"Returns": "RETURN VALUE", "Errors": "ERRORS", "Threads": "THREADS",
           "Contract": "CONTRACT"}
 SEE_ALSO = {"cdma_u_lib.h": [("cdma", "7"), ("xtal", "1")],
-            "urma_api.h": [("xtal", "1")],
-            "urma_types.h": [("xtal", "1")],
-            "urma_perf.h": [("xtal", "1")],
+            "urma_api.h": [("urma", "7"), ("xtal", "1")],
+            "urma_types.h": [("urma", "7"), ("xtal", "1")],
+            "urma_perf.h": [("urma", "7"), ("xtal", "1")],
             "xtal.h": [("cdma", "7"), ("xtal", "1")]}
 
 
