@@ -18,6 +18,10 @@
 #include "os/proc.h"
 #include "os/vm.h"
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
 #define MAX_PIECE  ((size_t)1 << 30) /* below the kernel's limit of a call, 2 GiB - 1 page */
 #define PIPE_PIECE ((size_t)64 << 10)
 #define MAX_IOV    8 /* what the kernel takes without allocating */
@@ -140,7 +144,7 @@ int xtal_os_guarded_copy(void *dst, const void *src, size_t len)
 	return len > 0 ? copy_by_pipe(to, from, len) : 0;
 }
 
-int xtal_os_probe_write(void *addr)
+static int add_zero_to(void *addr)
 {
 	static unsigned private_word;
 	uintptr_t target = (uintptr_t)addr & ~(uintptr_t)3;
@@ -151,6 +155,17 @@ int xtal_os_probe_write(void *addr)
 		syscall(SYS_futex, &private_word, FUTEX_WAKE_OP_PRIVATE, 0, 0ul, target, add_zero);
 
 	return ret < 0 ? -errno : 0;
+}
+
+int xtal_os_probe_write(void *addr)
+{
+	uintptr_t page = (uintptr_t)addr & ~(xtal_os_page_size() - 1);
+	int err = add_zero_to(addr);
+
+	/* That fault may not wait; where userfaultfd watches (adopted memory) it must. */
+	if (err == -EFAULT && !syscall(SYS_madvise, page, xtal_os_page_size(), MADV_POPULATE_WRITE))
+		err = add_zero_to(addr);
+	return err;
 }
 
 static int probe_mapped(const void *addr, size_t len)

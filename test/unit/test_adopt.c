@@ -188,6 +188,8 @@ static void holes_stay(void **state)
 	assert_int_equal(lseek(j.run.fd, 0, SEEK_DATA), 20 * page);
 	assert_int_equal(lseek(j.run.fd, (off_t)(20 * page), SEEK_HOLE), 21 * page);
 	assert_int_equal(p[0], 0);
+	if (level == XTAL_OS_ADOPT_FULL) /* a fault that must wait */
+		assert_int_equal(xtal_os_probe_write(p + 30 * page), 0);
 	assert_int_equal(p[20 * page], 1);
 	assert_int_equal(p[LEN - 1], 2);
 	assert_int_equal(undo(&j), 0);
