@@ -63,6 +63,8 @@ for strict in 0 1; do
 	pair XTAL_STRICT=$strict XTAL_PATHS=ring
 done
 
+run 06_two_apis
+
 expect - CDMA_LOG_LEVEL=warning
 expect "info: libcdma 1.0.2" CDMA_LOG_LEVEL=Info
 expect '"loud", which is none of' CDMA_LOG_LEVEL=loud
