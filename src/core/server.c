@@ -255,10 +255,10 @@ static void after_sleep(struct xtal_drain *d)
 	xtal_unlock(&s->ctx->serving.lock);
 }
 
-/* Under the serving lock, on a program's thread. */
+/* Under the serving lock, on a program's thread. What is armed stays so: the next frame wakes the
+ * agent, which from then on looks whether somebody still polls. */
 static void serve_myself(struct xtal_session *s)
 {
-	disarm(s);
 	serve(s, true);
 	if (s->broken)
 		xtal_os_event_signal(xtal_agent_doorbell());
