@@ -258,13 +258,14 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 	return true;
 }
 
-/* The queue is stopped. True: p ends as flushed; false: it stays. */
+/* The queue is stopped, and waits for no link: none is late for it. True: p ends as flushed; false:
+ * it stays. */
 static bool start_stopped(struct xtal_queue *q, struct xtal_pending *p)
 {
-	if (q->state != XTAL_QUEUE_ERROR)
-		return false;
 	if (q->wait_link)
 		xtal_link_unwait(q->wait_link, q);
+	if (q->state != XTAL_QUEUE_ERROR)
+		return false;
 	end(p, XTAL_FLUSHED);
 	q->inflight++;
 	return true;

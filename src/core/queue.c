@@ -258,7 +258,7 @@ void xtal_queue_progress(struct xtal_queue *q)
 	advance(q);
 	if (xtal_unlikely(q->state != XTAL_QUEUE_READY))
 		xtal_queue_settle(q);
-	if (!q->first)
+	if (!q->first || (q->state == XTAL_QUEUE_SUSPENDED && !q->inflight))
 		atomic_store_explicit(&q->busy, false, memory_order_relaxed);
 	else if (q->first->state != XTAL_PENDING_BULK)
 		tick_me(q); /* fragments end by themselves; all else waits for somebody */

@@ -748,6 +748,52 @@ static void a_withdrawn_segment_is_out_of_reach(void **state)
 	assert_int_equal(sink[1], 0);
 }
 
+static struct xtal_remote in_sink(const struct world *w)
+{
+	return (struct xtal_remote){ .addr = (uintptr_t)sink,
+				     .eid = xtal_context_device(w->b)->eid,
+				     .tid = xtal_context_tid(w->b) };
+}
+
+/* The link that a write by this queue, whose owner is owner_b, has taken. */
+static uint32_t link_of_a_write(struct world *w, struct xtal_queue *q)
+{
+	struct xtal_op op = message(w, XTAL_OP_WRITE, 0, 8);
+	struct xtal_record r;
+
+	op.remote = in_sink(w);
+	assert_int_equal(xtal_queue_submit(q, &op), 0);
+	do {
+		r = next(w, w->acq);
+	} while (r.owner != &owner_b);
+	assert_int_equal(r.status, XTAL_OK);
+	return r.peer.link_id;
+}
+
+static void a_suspended_queue_is_not_late(void **state)
+{
+	struct world *w = *state;
+	struct xtal_queue_attr attr = queue_attr(w);
+	struct xtal_queue *other[8]; /* one of them is on the same pipeline */
+	uint32_t link[8];
+
+	attr.owner = &owner_b;
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(xtal_queue_create(w->a, &attr, &other[i]), 0);
+	attr.owner = &owner_a;
+	attr.timeout_ms = 50;
+	new_queue(w, attr);
+	send(w, 0, 8); /* waits for the link */
+	assert_int_equal(xtal_queue_set_state(w->q, XTAL_QUEUE_SUSPENDED), 0);
+	for (unsigned i = 0; i < 8; i++)
+		link[i] = link_of_a_write(w, other[i]);
+	usleep(150000);
+	for (unsigned i = 0; i < 8; i++) {
+		assert_int_equal(link_of_a_write(w, other[i]), link[i]);
+		xtal_queue_destroy(&other[i]);
+	}
+}
+
 static int run(const char *path)
 {
 	const struct CMUnitTest tests[] = {
@@ -779,6 +825,7 @@ static int run(const char *path)
 		TEST(destroying_ends_what_is_held),
 		TEST(a_bad_receive_queue_is_refused),
 		TEST(a_withdrawn_segment_is_out_of_reach),
+		TEST(a_suspended_queue_is_not_late),
 	};
 
 	printf("over %s\n", path);
