@@ -358,7 +358,7 @@ static bool send_word(struct xtal_pending *p, struct xtal_link *link)
 	p->op.remote = was.notify;
 	p->op.local = (uintptr_t)&p->op.notify_data;
 	p->op.len = 8;
-	p->op.flags = XTAL_OP_OWN_PAYLOAD;
+	p->op.flags = (uint8_t)((was.flags & XTAL_OP_UNSIGNALLED) | XTAL_OP_OWN_PAYLOAD);
 	atomic_store_explicit(&p->done, false, memory_order_relaxed);
 	result = xtal_messages_submit(link, p);
 	if (result == -EAGAIN) {

@@ -794,6 +794,26 @@ static void a_suspended_queue_is_not_late(void **state)
 	}
 }
 
+static void an_unsignalled_write_stays_silent_wherever_its_word_goes(void **state)
+{
+	struct world *w = *state;
+	struct xtal_op op = message(w, XTAL_OP_WRITE, 0, 8);
+	uint64_t word;
+
+	op.flags = XTAL_OP_UNSIGNALLED | XTAL_OP_NOTIFY;
+	op.remote = in_sink(w);
+	op.notify = op.remote;
+	op.notify.addr = (uintptr_t)source + BYTES - 8;
+	op.notify.tid = xtal_context_tid(w->a);
+	assert_int_equal(xtal_queue_submit(w->q, &op), 0);
+	op.flags = 0;
+	op.user = 7;
+	assert_int_equal(xtal_queue_submit(w->q, &op), 0);
+	assert_int_equal(next(w, w->acq).user, 7);
+	memcpy(&word, source + BYTES - 8, sizeof(word));
+	assert_int_equal(word, op.notify_data);
+}
+
 static int run(const char *path)
 {
 	const struct CMUnitTest tests[] = {
@@ -826,6 +846,7 @@ static int run(const char *path)
 		TEST(a_bad_receive_queue_is_refused),
 		TEST(a_withdrawn_segment_is_out_of_reach),
 		TEST(a_suspended_queue_is_not_late),
+		TEST(an_unsignalled_write_stays_silent_wherever_its_word_goes),
 	};
 
 	printf("over %s\n", path);
