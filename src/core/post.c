@@ -220,10 +220,10 @@ static inline int put8(struct xtal_queue *q, struct xtal_key key, uint64_t addr,
 {
 	const struct xtal_xlat *t;
 
-	t = q->xlats.last;
-	fetch_for_store(addr + t->shift);
 	if (xtal_unlikely(q->foreign || !xtal_bias_enter(&q->lock)))
 		return -ENOENT;
+	t = q->xlats.last; /* not before: whoever has the lock may free it */
+	fetch_for_store(addr + t->shift);
 	if (xtal_unlikely(!hits(q, key, addr, t->put8, local)))
 		return put8_by_cma(q, key, addr, local, tag, shared);
 	if (!begin(q, t, q->xlats.mine)) {
