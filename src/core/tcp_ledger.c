@@ -53,6 +53,9 @@ uint64_t xtal_ledger_refused(const struct xtal_os_tcp_address *peer, uint16_t po
 
 	e->at = now;
 	e->free_at = (e->free_at > now ? e->free_at : now) + each;
+	/* Others at this address are not made to wait for ever by one who does not care. */
+	if (e->free_at > now + burst + SECOND)
+		e->free_at = now + burst + SECOND;
 	e->silent++;
 	if (!e->logged_at || now - e->logged_at >= SECOND) {
 		va_start(args, format);
