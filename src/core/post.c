@@ -215,8 +215,10 @@ static __attribute__((noinline)) int put8_by_cma(struct xtal_queue *q, struct xt
 	return 0;
 }
 
-static inline int put8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
-		       struct xtal_tag tag, bool shared)
+/* Two functions call it: without the word the compiler makes a third one of it. */
+static inline __attribute__((always_inline)) int put8(struct xtal_queue *q, struct xtal_key key,
+						      uint64_t addr, uint64_t local,
+						      struct xtal_tag tag, bool shared)
 {
 	const struct xtal_xlat *t;
 
@@ -267,8 +269,9 @@ static __attribute__((noinline)) int add8_failed(struct xtal_queue *q, struct xt
 	return 0;
 }
 
-static inline int add8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
-		       uint64_t value, struct xtal_tag tag, bool shared)
+static inline __attribute__((always_inline)) int add8(struct xtal_queue *q, struct xtal_key key,
+						      uint64_t addr, uint64_t local, uint64_t value,
+						      struct xtal_tag tag, bool shared)
 {
 	const struct xtal_xlat *t;
 
