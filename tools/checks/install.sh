@@ -22,7 +22,8 @@ mv "$scratch/first" "$scratch/prefix"
 prefix=$scratch/prefix
 
 for file in lib/libxtal.so.1 lib/libxtal.so lib/libcdma.so.1 lib/libcdma.so lib/libcdma.so.1.0.2 \
-	lib/pkgconfig/xtal.pc lib/pkgconfig/libcdma.pc; do
+	lib/liburma.so.0 lib/liburma.so lib/liburma.so.0.0.3 lib/libtpsa.so \
+	lib/pkgconfig/xtal.pc lib/pkgconfig/libcdma.pc lib/pkgconfig/liburma.pc; do
 	[ -e "$prefix/$file" ] || fail "$file is not installed"
 done
 for header in "$root"/include/*.h; do
@@ -77,6 +78,31 @@ gcc -Wall -Werror "$scratch/client.c" -o "$scratch/client" "${flags[@]}" -Wl,-rp
 g++ -x c++ -std=c++11 -Wall -Werror "$scratch/client.c" -o "$scratch/client++" "${flags[@]}" \
 	-Wl,-rpath,"$prefix/lib"
 "$scratch/client++" >/dev/null || fail "the C++ client does not run"
+
+# The same for URMA.
+cat >"$scratch/urma.c" <<'END'
+#include <stdio.h>
+#include <urma_api.h>
+#include <urma_perf.h>
+#include <urma_provider.h>
+#include <urma_types_str.h>
+#include <urma_ubagg.h>
+int main(void)
+{
+	int count = 0;
+	urma_device_t **list = urma_init(NULL) ? NULL : urma_get_device_list(&count);
+	if (list)
+		printf("%s %s\n", list[0]->name, urma_tp_type_to_string(list[0]->type));
+	urma_free_device_list(list);
+	return count == 0;
+}
+END
+read -r -a flags <<<"$(pkg-config --cflags --libs liburma)"
+gcc -Wall -Werror "$scratch/urma.c" -o "$scratch/urma" "${flags[@]}" -Wl,-rpath,"$prefix/lib"
+"$scratch/urma" >/dev/null || fail "the C client of URMA does not run"
+g++ -x c++ -std=c++11 -Wall -Werror "$scratch/urma.c" -o "$scratch/urma++" "${flags[@]}" \
+	-Wl,-rpath,"$prefix/lib"
+"$scratch/urma++" >/dev/null || fail "the C++ client of URMA does not run"
 gcc "$scratch/loader.c" -o "$scratch/loader" -ldl
 "$scratch/loader" "$prefix/lib/libcdma.so" || fail "dlopen of libcdma.so does not work"
 if [ -e "$prefix/include/xtal.h" ]; then
