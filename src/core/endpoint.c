@@ -101,6 +101,7 @@ static void report(struct xtal_endpoint *ep, const struct xtal_receipt *r)
 	xtal_lock(&ep->ring_lock);
 	if (ep->tail - ep->head < ep->size || grow(ep)) {
 		ep->ring[ep->tail++ & (ep->size - 1)] = *r;
+		atomic_store_explicit(&ep->some, true, memory_order_relaxed);
 		xtal_feed_pushed(&ep->feed, weight(r));
 	} else {
 		xtal_log(XTAL_LOG_ERROR, "xtal",
@@ -131,6 +132,8 @@ static uint32_t take(struct xtal_feed *f, uint32_t count, struct xtal_record *ou
 	const uint8_t jetty = ep->attr.jetty ? XTAL_RECORD_JETTY : 0;
 	uint32_t n = 0;
 
+	if (!atomic_load_explicit(&ep->some, memory_order_relaxed))
+		return 0;
 	xtal_lock(&ep->ring_lock);
 	for (; n < count && ep->head != ep->tail; n++) {
 		const struct xtal_receipt *r = &ep->ring[ep->head++ & (ep->size - 1)];
@@ -151,6 +154,7 @@ static uint32_t take(struct xtal_feed *f, uint32_t count, struct xtal_record *ou
 			.remote_jetty = r->jetty,
 		};
 	}
+	atomic_store_explicit(&ep->some, ep->head != ep->tail, memory_order_relaxed);
 	xtal_unlock(&ep->ring_lock);
 	return n;
 }

@@ -55,6 +55,7 @@ struct xtal_endpoint {
 	struct xtal_lock ring_lock; /* the producers' */
 	struct xtal_receipt *ring;
 	uint64_t size, head, tail; /* size: a power of two */
+	_Atomic bool some;         /* there are receipts: a hint, for a look without the lock */
 };
 
 /* How many reports the endpoint has made so far. */
