@@ -18,6 +18,7 @@
 
 #define VALUE_SIZE 512
 #define RING_MIN   (4u * 1024)
+#define PREFIX     5 /* bytes of "XTAL_" */
 
 enum kind {
 	KIND_FLAG,
@@ -77,7 +78,8 @@ static struct setting settings[COUNT] = {
 		     .fallback = 0,
 		     .min = 0,
 		     .max = 1,
-		     .description = "1: refuse what the hardware refuses (for people who port)" },
+		     .description =
+			     "1: refuse what the hardware refuses (for people who port); 0: do not" },
 	[PIPELINES] = { .name = "XTAL_PIPELINES",
 			.kind = KIND_SIZE,
 			.fallback = 0,
@@ -117,7 +119,8 @@ static struct setting settings[COUNT] = {
 			 .fallback = 262144,
 			 .min = RING_MIN,
 			 .max = 16777216,
-			 .description = "capacity of each message ring, a power of two, 4k..16m" },
+			 .description =
+				 "capacity of each message ring, made a power of two, 4k..16m" },
 	[SOCKET_BYTES] = { .name = "XTAL_SOCKET_BYTES",
 			   .kind = KIND_SIZE,
 			   .fallback = 1048576,
@@ -152,7 +155,7 @@ static struct setting settings[COUNT] = {
 			.min = 0,
 			.max = 1,
 			.description =
-				"1: where Yama restricts it, let our user's processes use cma on this one" },
+				"1: where Yama restricts it, let our user's processes use cma on this one; 0: do not" },
 	[ADOPT] = { .name = "XTAL_ADOPT",
 		    .kind = KIND_WORD,
 		    .fallback = 0,
@@ -227,14 +230,24 @@ static struct {
 
 uint64_t xtal_config_inline_bytes = 131072;
 
+/* How far a name is from a setting's; its beginning is near. Both begin with XTAL_. */
+static unsigned edits(const char *name, const char *known)
+{
+	size_t len = strlen(name);
+
+	if (len > PREFIX && strncmp(name, known, len) == 0)
+		return len < strlen(known);
+	return xtal_text_distance(name, known);
+}
+
 void xtal_config_set(const char *name, const char *value, const char *origin)
 {
-	const char *nearest = "";
-	unsigned best = UINT32_MAX;
+	const char *nearest = NULL;
+	unsigned best = (unsigned)strlen(name + PREFIX) / 2 + 1;
 
 	for (unsigned i = 0; i < COUNT; i++) {
 		struct setting *s = &settings[i];
-		unsigned distance = xtal_text_distance(name, s->name);
+		unsigned distance = edits(name, s->name);
 
 		if (distance < best) {
 			best = distance;
@@ -249,8 +262,12 @@ void xtal_config_set(const char *name, const char *value, const char *origin)
 		}
 		return;
 	}
-	xtal_log(XTAL_LOG_WARNING, "xtal", "%s from %s is not a setting; did you mean %s?", name,
-		 origin, nearest);
+	if (nearest)
+		xtal_log(XTAL_LOG_WARNING, "xtal", "%s from %s is not a setting; did you mean %s?",
+			 name, origin, nearest);
+	else
+		xtal_log(XTAL_LOG_WARNING, "xtal",
+			 "%s from %s is not a setting; 'xtal info' lists them", name, origin);
 }
 
 static void from_env(const char *name, const char *value, void *arg)

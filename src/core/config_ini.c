@@ -94,6 +94,13 @@ static void from_ini(const char *section, const char *key, const char *value, in
 		add_site(key, value, path, line);
 		return;
 	}
+	if (*section) {
+		xtal_log(XTAL_LOG_WARNING, "xtal",
+			 "%s line %d: '%s' is ignored: there is no section [%s], only [eids]; "
+			 "settings stand before it",
+			 path, line, key, section);
+		return;
+	}
 	snprintf(name, sizeof(name), "XTAL_%s", key);
 	for (i = 5; name[i]; i++)
 		if (name[i] >= 'a' && name[i] <= 'z')

@@ -73,14 +73,21 @@ static int level_of(const char *tag)
 static void emit(enum xtal_log_level level, const char *tag, const char *text)
 {
 	static const int priorities[] = { 2, 3, 4, 6, 7 }; /* crit, err, warning, info, debug */
-	char line[LINE_SIZE + 64];
+	char line[LINE_SIZE + sizeof(destination) + 128];
+	int err;
 
 	if (strcmp(destination, "syslog") == 0) {
 		xtal_os_syslog(priorities[level], tag, text);
 		return;
 	}
 	snprintf(line, sizeof(line), "%s: %s: %s", tag, words[level], text);
-	xtal_os_log_file(destination, line);
+	err = xtal_os_log_file(destination, line);
+	if (!err || strcmp(destination, "stderr") == 0)
+		return;
+	/* Not lost: where it goes when nobody says otherwise. */
+	snprintf(line, sizeof(line), "%s (not in XTAL_LOG=%s: %s)", text, destination,
+		 strerror(-err));
+	xtal_os_syslog(priorities[level], tag, line);
 }
 
 void xtal_log(enum xtal_log_level level, const char *tag, const char *format, ...)

@@ -136,6 +136,17 @@ static void judge_ring(const struct asked *a, struct xtal_link *link, struct xta
 	verdict(info, XTAL_PATH_RING, works, text);
 }
 
+/* Why each path is none, as far as there is room. */
+static void no_path(struct xtal_path_info *info)
+{
+	size_t at = (size_t)snprintf(info->reason, sizeof(info->reason), "no path is left");
+
+	for (uint32_t i = 0; i < info->candidates && at < sizeof(info->reason); i++)
+		at += (size_t)snprintf(info->reason + at, sizeof(info->reason) - at, "%s %s: %s",
+				       i ? ";" : ":", xtal_path_name(info->candidate[i].kind),
+				       info->candidate[i].reason);
+}
+
 /* Says for each path whether and why, now that the grant is known. */
 static void explain(const struct asked *a, struct xtal_link *link, const struct xtal_grant *g,
 		    struct xtal_path_info *info)
@@ -167,7 +178,7 @@ static void explain(const struct asked *a, struct xtal_link *link, const struct 
 			snprintf(info->reason, sizeof(info->reason), "%s",
 				 info->candidate[i].reason);
 	if (info->kind == XTAL_PATH_NONE)
-		snprintf(info->reason, sizeof(info->reason), "no path is left: see each one");
+		no_path(info);
 }
 
 static int query(const struct asked *a, struct xtal_path_info *out)

@@ -148,7 +148,7 @@ static bool sigpipe_pending(void)
  * Writes to a pipe that nobody reads raise SIGPIPE; programs must not die of our words. The
  * signal is blocked meanwhile, and taken back if it was ours.
  */
-static void write_line(int fd, const char *line)
+static int write_line(int fd, const char *line)
 {
 	struct iovec iov[2] = {
 		{ .iov_base = (void *)(size_t)line, .iov_len = strlen(line) },
@@ -158,6 +158,7 @@ static void write_line(int fd, const char *line)
 	sigset_t only_pipe, old;
 	bool was_pending;
 	ssize_t n;
+	int err;
 
 	sigemptyset(&only_pipe);
 	sigaddset(&only_pipe, SIGPIPE);
@@ -166,27 +167,28 @@ static void write_line(int fd, const char *line)
 	do {
 		n = writev(fd, iov, 2);
 	} while (n < 0 && errno == EINTR);
-	if (n < 0 && errno == EPIPE && !was_pending) {
+	err = n < 0 ? -errno : 0;
+	if (err == -EPIPE && !was_pending) {
 		while (sigtimedwait(&only_pipe, NULL, &no_wait) < 0 && errno == EINTR)
 			;
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return err;
 }
 
-void xtal_os_log_file(const char *path, const char *line)
+int xtal_os_log_file(const char *path, const char *line)
 {
-	int fd;
+	int fd, err;
 
-	if (strcmp(path, "stderr") == 0) {
-		write_line(STDERR_FILENO, line);
-		return;
-	}
+	if (strcmp(path, "stderr") == 0)
+		return write_line(STDERR_FILENO, line);
 	do {
 		fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
 			  0600);
 	} while (fd < 0 && errno == EINTR);
 	if (fd < 0)
-		return;
-	write_line(fd, line);
+		return -errno;
+	err = write_line(fd, line);
 	close(fd);
+	return err;
 }

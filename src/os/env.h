@@ -25,7 +25,8 @@ void xtal_os_syslog(int priority, const char *tag, const char *line);
  * child of another thread. */
 void xtal_os_syslog_hold(void);
 void xtal_os_syslog_release(void);
-/* Appends one line to a file (opened O_APPEND|O_CREAT, 0600) or, for "stderr", to fd 2. */
-void xtal_os_log_file(const char *path, const char *line);
+/* Appends one line to a file (opened O_APPEND|O_CREAT, 0600) or, for "stderr", to fd 2. Errors:
+ * what open or write says; the line is lost then. */
+int xtal_os_log_file(const char *path, const char *line);
 
 #endif

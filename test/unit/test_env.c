@@ -159,16 +159,17 @@ static void log_file(void **state)
 
 	(void)state;
 	unlink(path);
-	xtal_os_log_file(path, "first");
-	xtal_os_log_file(path, "second");
+	assert_int_equal(xtal_os_log_file(path, "first"), 0);
+	assert_int_equal(xtal_os_log_file(path, "second"), 0);
 	fd = open(path, O_RDONLY);
 	assert_int_equal(read(fd, got, sizeof(got)), 13);
 	assert_string_equal(got, "first\nsecond\n");
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	close(fd);
-	xtal_os_log_file("/nonexistent/file", "lost");
-	xtal_os_log_file(dir, "lost");
+	assert_int_equal(xtal_os_log_file("/nonexistent/file", "lost"), -ENOENT);
+	assert_int_equal(xtal_os_log_file(dir, "lost"), -EISDIR);
+	assert_int_equal(xtal_os_log_file("/dev/full", "lost"), -ENOSPC);
 	unlink(path);
 }
 
