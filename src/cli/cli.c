@@ -63,26 +63,21 @@ int cli_usage(const char *command, const char *format, ...)
 	return CLI_USAGE;
 }
 
-static const char *nearest(const char *word, const struct option *known)
+void cli_guess_try(struct cli_guess *guess, const char *known)
 {
-	const char *found = NULL;
-	unsigned best = 3;
+	unsigned distance = xtal_text_distance(guess->word, known);
 
-	for (; known->name; known++) {
-		unsigned d = xtal_text_distance(word, known->name);
-
-		if (d < best) {
-			best = d;
-			found = known->name;
-		}
+	if (distance < guess->distance) {
+		guess->distance = distance;
+		guess->found = known;
 	}
-	return found;
 }
 
 int cli_bad_option(const char *command, int code, char **argv, const struct option *known)
 {
 	char word[64];
-	const char *given = argv[optind - 1], *hint;
+	const char *given = argv[optind - 1];
+	struct cli_guess guess = { .word = word, .distance = CLI_GUESS_NEAR };
 
 	/* optopt is the letter of a short option, 0 or the value of a long one. */
 	if (strncmp(given, "--", 2) != 0) {
@@ -98,9 +93,11 @@ int cli_bad_option(const char *command, int code, char **argv, const struct opti
 	for (const struct option *o = known; o->name; o++)
 		if (strncmp(o->name, word, strlen(word)) == 0)
 			return cli_usage(command, "option --%s is ambiguous", word);
-	hint = nearest(word, known);
-	if (hint)
-		return cli_usage(command, "unknown option --%s; did you mean --%s?", word, hint);
+	for (const struct option *o = known; o->name; o++)
+		cli_guess_try(&guess, o->name);
+	if (guess.found)
+		return cli_usage(command, "unknown option --%s; did you mean --%s?", word,
+				 guess.found);
 	return cli_usage(command, "unknown option --%s", word);
 }
 

@@ -47,6 +47,15 @@ int cli_usage(const char *command, const char *format, ...) __attribute__((forma
  * nearest known name. CLI_USAGE. */
 int cli_bad_option(const char *command, int code, char **argv, const struct option *known);
 
+/* The word tried that is nearest to a mistyped one: set word and .distance = CLI_GUESS_NEAR,
+ * try all; found stays NULL when none is near. */
+struct cli_guess {
+	const char *word, *found;
+	unsigned distance;
+};
+#define CLI_GUESS_NEAR 3
+void cli_guess_try(struct cli_guess *guess, const char *known);
+
 /* Ctrl-C and SIGTERM set a flag instead of killing, so that loops end tidily. */
 void cli_catch_interrupts(void);
 /* True once the user asked to stop. */

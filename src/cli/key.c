@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `xtal key`: makes the file with the key that all hosts share, and tells which one it is. */
+#include "cli/key.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -79,29 +81,46 @@ static int make(const char *path)
 	return CLI_OK;
 }
 
-static int show_id(const char *path)
+/* Why the file is not to be trusted; NULL: it is. */
+static const char *distrust(const struct stat *st)
+{
+	if (!S_ISREG(st->st_mode))
+		return "is no regular file";
+	if (st->st_uid != 0 && st->st_uid != geteuid())
+		return "belongs to another user: it must be ours or root's";
+	if (st->st_mode & (S_IRWXG | S_IRWXO))
+		return "group or others may read or write it, so it is no secret: chmod 600";
+	return NULL;
+}
+
+int cli_key_read(const char *path, struct xtal_key *out)
 {
 	char text[XTAL_KEY_FILE];
-	struct xtal_key key;
-	const char *wrong = NULL;
+	const char *wrong;
 	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), err = 0;
 	ssize_t n = -1;
 
-	if (fd < 0 || fstat(fd, &st))
-		return cli_die(CLI_FAILED, "%s: %s", path, strerror(errno));
-	if (S_ISREG(st.st_mode))
+	if (fd < 0)
+		return cli_fail("key file %s: %s", path, strerror(errno));
+	wrong = fstat(fd, &st) ? strerror(errno) : distrust(&st);
+	if (!wrong) {
 		n = read(fd, text, sizeof(text));
+		err = errno;
+	}
 	close(fd);
-	if (n < 0)
-		return cli_die(CLI_FAILED, "%s cannot be read, or is no file", path);
-	if (st.st_mode & (S_IRWXG | S_IRWXO))
-		wrong = "group or others may read or write it, so it is no secret: chmod 600";
-	else
-		wrong = xtal_key_parse(text, (size_t)n, &key);
+	if (!wrong)
+		wrong = n < 0 ? strerror(err) : xtal_key_parse(text, (size_t)n, out);
 	explicit_bzero(text, sizeof(text));
-	if (wrong)
-		return cli_die(CLI_FAILED, "%s: %s", path, wrong);
+	return wrong ? cli_fail("key file %s: %s", path, wrong) : 0;
+}
+
+static int show_id(const char *path)
+{
+	struct xtal_key key;
+
+	if (cli_key_read(path, &key))
+		return cli_die(CLI_FAILED, "%s", cli_reason());
 	explicit_bzero(key.secret, sizeof(key.secret));
 	printf("%s\n", key.id);
 	return CLI_OK;

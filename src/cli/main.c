@@ -15,6 +15,27 @@ static const struct cli_command commands[] = {
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
+/* What was printed has arrived, or the exit status tells. */
+static int finish(int status)
+{
+	if (fflush(stdout) != 0 && status == CLI_OK)
+		return cli_die(CLI_FAILED, "the output could not be written");
+	return status;
+}
+
+static int unknown_command(const char *word)
+{
+	struct cli_guess guess = { .word = word, .distance = CLI_GUESS_NEAR };
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (commands[i].summary)
+			cli_guess_try(&guess, commands[i].name);
+	if (guess.found)
+		return cli_usage(NULL, "there is no command '%s'; did you mean %s?", word,
+				 guess.found);
+	return cli_usage(NULL, "there is no command '%s'", word);
+}
+
 static int print_help(void)
 {
 	printf("Usage: xtal COMMAND [OPTIONS]\n"
@@ -46,25 +67,19 @@ static int print_version(void)
 int main(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : NULL;
-	int status;
 
 	if (!word) {
 		print_help();
 		return CLI_USAGE;
 	}
 	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
-		return print_help();
+		return finish(print_help());
 	if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
-		return print_version();
-	for (size_t i = 0; i < COMMANDS; i++) {
-		if (strcmp(word, commands[i].name) != 0)
-			continue;
-		status = commands[i].run(argc - 1, argv + 1);
-		if (fflush(stdout) != 0 && status == CLI_OK)
-			return cli_die(CLI_FAILED, "the output could not be written");
-		return status;
-	}
+		return finish(print_version());
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (strcmp(word, commands[i].name) == 0)
+			return finish(commands[i].run(argc - 1, argv + 1));
 	if (word[0] == '-')
 		return cli_usage(NULL, "unknown option %s", word);
-	return cli_usage(NULL, "there is no command '%s'", word);
+	return unknown_command(word);
 }

@@ -3,21 +3,21 @@
 #include "cli/net.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include "base/key.h"
 #include "cli/cli.h"
+#include "cli/key.h"
 #include "cli/talk.h"
 
 #define PATIENCE_S 10
@@ -45,8 +45,11 @@ static int split(const char *where, char host[256], char port[16])
 	} else {
 		end = colon;
 	}
-	if (end == where || (size_t)(end - where) >= 256 || (colon && strlen(colon + 1) > 5))
+	if (end == where || (size_t)(end - where) >= 256 || (colon && strlen(colon + 1) >= 16))
 		return cli_fail("'%s' is not HOST or HOST:PORT", where);
+	if (colon && (strspn(colon + 1, "0123456789") != strlen(colon + 1) ||
+		      strtoul(colon + 1, NULL, 10) - 1 > 65534))
+		return cli_fail("'%s': the port '%s' is not 1 to 65535", where, colon + 1);
 	snprintf(host, 256, "%.*s", (int)(end - where), where);
 	if (colon)
 		snprintf(port, 16, "%s", colon + 1);
@@ -77,10 +80,85 @@ static void set_options(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
 }
 
+/* ---- The key ---- */
+
+static const char *setting(const char *name)
+{
+	struct xtal_setting s;
+
+	for (unsigned i = 0; xtal_setting_at(i, &s) == 0; i++)
+		if (strcmp(s.name, name) == 0)
+			return s.value;
+	return "";
+}
+
+static bool is_loopback(const struct sockaddr *a)
+{
+	if (a->sa_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
+	return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
+}
+
+static bool is_any(const struct sockaddr *a)
+{
+	if (a->sa_family == AF_INET)
+		return ((const struct sockaddr_in *)a)->sin_addr.s_addr == htonl(INADDR_ANY);
+	return IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)a)->sin6_addr);
+}
+
+static bool secure(void)
+{
+	return strcmp(setting("XTAL_SECURITY"), "none") != 0;
+}
+
+static int read_key(uint8_t secret[XTAL_KEY_BYTES])
+{
+	const char *path = setting("XTAL_KEY_FILE");
+	struct xtal_key key;
+
+	if (!path[0])
+		return cli_fail("there is no key: make one with 'xtal key new FILE', copy it to "
+				"both hosts and set XTAL_KEY_FILE (or XTAL_SECURITY=none on both)");
+	if (cli_key_read(path, &key))
+		return -1;
+	memcpy(secret, key.secret, XTAL_KEY_BYTES);
+	explicit_bzero(&key, sizeof(key));
+	return 0;
+}
+
+/* Elsewhere than on the loopback address clients are turned away without a key: say it first. */
+static int check_key(const struct sockaddr *a)
+{
+	uint8_t secret[XTAL_KEY_BYTES];
+	int rc;
+
+	if (!secure() || is_loopback(a) || is_any(a))
+		return 0;
+	rc = read_key(secret);
+	explicit_bzero(secret, sizeof(secret));
+	return rc;
+}
+
+static int cannot_wait(const char *where, const struct sockaddr *a, int err)
+{
+	/* The port is at the same place in IPv4 and IPv6 addresses. */
+	unsigned port = ntohs(((const struct sockaddr_in *)a)->sin_port);
+
+	if (err == EADDRNOTAVAIL)
+		return cli_fail("cannot wait at %s: it is no address of this host ('xtal info' "
+				"lists them)",
+				where);
+	if (err == EADDRINUSE)
+		return cli_fail("cannot wait at %s: another program waits at TCP port %u there; "
+				"give another, as ADDRESS:PORT",
+				where, port);
+	return cli_fail("cannot wait at %s, TCP port %u: %s", where, port, strerror(err));
+}
+
 int cli_net_listen(const char *where)
 {
 	struct addrinfo *list;
-	int fd, on = 1;
+	int fd, rc, on = 1;
 
 	if (resolve(where, true, &list))
 		return -1;
@@ -89,8 +167,11 @@ int cli_net_listen(const char *where)
 		cli_fail("socket: %s", strerror(errno));
 	} else {
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-		if (bind(fd, list->ai_addr, list->ai_addrlen) || listen(fd, 4)) {
-			cli_fail("cannot wait at %s: %s", where, strerror(errno));
+		if (bind(fd, list->ai_addr, list->ai_addrlen) || listen(fd, 4))
+			rc = cannot_wait(where, list->ai_addr, errno);
+		else
+			rc = check_key(list->ai_addr);
+		if (rc) {
 			close(fd);
 			fd = -1;
 		}
@@ -128,7 +209,7 @@ int cli_net_connect(const char *where)
 	return fd;
 }
 
-/* ---- The key ---- */
+/* ---- Greeting ---- */
 
 struct preface {
 	char magic[8];
@@ -137,58 +218,13 @@ struct preface {
 	uint8_t nonce[CLI_TALK_NONCE];
 };
 
-static const char *setting(const char *name)
-{
-	struct xtal_setting s;
-
-	for (unsigned i = 0; xtal_setting_at(i, &s) == 0; i++)
-		if (strcmp(s.name, name) == 0)
-			return s.value;
-	return "";
-}
-
-static bool loopback(int fd)
+static bool to_loopback(int fd)
 {
 	struct sockaddr_storage a;
 	socklen_t len = sizeof(a);
 
-	if (getpeername(fd, (struct sockaddr *)&a, &len))
-		return false;
-	if (a.ss_family == AF_INET)
-		return ntohl(((struct sockaddr_in *)&a)->sin_addr.s_addr) >> 24 == 127;
-	return IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&a)->sin6_addr);
-}
-
-static int read_key(uint8_t secret[XTAL_KEY_BYTES])
-{
-	const char *path = setting("XTAL_KEY_FILE"), *wrong;
-	char text[XTAL_KEY_FILE];
-	struct xtal_key key;
-	struct stat st;
-	ssize_t n = -1;
-	int fd;
-
-	if (!path[0])
-		return cli_fail("there is no key: make one with 'xtal key new FILE', copy it to "
-				"both hosts and set XTAL_KEY_FILE (or XTAL_SECURITY=none on both)");
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st)) {
-		if (fd >= 0)
-			close(fd);
-		return cli_fail("key file %s: %s", path, strerror(errno));
-	}
-	if (S_ISREG(st.st_mode) && !(st.st_mode & (S_IRWXG | S_IRWXO)))
-		n = read(fd, text, sizeof(text));
-	close(fd);
-	if (n < 0)
-		return cli_fail("key file %s must be a file of its owner alone: chmod 600", path);
-	wrong = xtal_key_parse(text, (size_t)n, &key);
-	explicit_bzero(text, sizeof(text));
-	if (wrong)
-		return cli_fail("key file %s: %s", path, wrong);
-	memcpy(secret, key.secret, XTAL_KEY_BYTES);
-	explicit_bzero(&key, sizeof(key));
-	return 0;
+	return getpeername(fd, (struct sockaddr *)&a, &len) == 0 &&
+	       is_loopback((struct sockaddr *)&a);
 }
 
 static int exchange(int fd, const struct preface *mine, struct preface *theirs)
@@ -223,7 +259,7 @@ int cli_net_greet(int fd, bool client)
 	int rc;
 
 	set_options(fd);
-	mine.keyed = strcmp(setting("XTAL_SECURITY"), "none") != 0 && !loopback(fd);
+	mine.keyed = secure() && !to_loopback(fd);
 	if (mine.keyed && read_key(secret))
 		return -1;
 	if (getrandom(mine.nonce, sizeof(mine.nonce), 0) != (ssize_t)sizeof(mine.nonce))

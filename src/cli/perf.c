@@ -11,6 +11,9 @@
 #include "cli/cli.h"
 #include "cli/side.h"
 
+#define MAX_ITERATIONS (UINT64_C(1) << 40)
+#define TESTS          "write, read, notify, cas or faa with _lat or _bw after it, as write_lat"
+
 static const char help[] =
 	"Usage: xtal perf TEST [OPTIONS]\n"
 	"       xtal perf --server [NAME]               in one shell, and\n"
@@ -135,10 +138,10 @@ static int take_value(int c, const char *value, struct perf_options *opt)
 			return cli_usage("perf", "-s wants 1 to 4294967295 bytes, not '%s'", value);
 		return CLI_OK;
 	case 'n':
-		if (!cli_parse_size(value, UINT64_C(1) << 40, &opt->iterations) ||
+		if (!cli_parse_size(value, MAX_ITERATIONS, &opt->iterations) ||
 		    opt->iterations == 0)
-			return cli_usage("perf", "-n wants a number of operations, not '%s'",
-					 value);
+			return cli_usage("perf", "-n wants 1 to %llu operations, not '%s'",
+					 (unsigned long long)MAX_ITERATIONS, value);
 		return CLI_OK;
 	case 'D':
 		if (!parse_seconds(value, &opt->duration_ns))
@@ -153,7 +156,9 @@ static int take_value(int c, const char *value, struct perf_options *opt)
 		return CLI_OK;
 	case 't':
 		if (!cli_parse_size(value, 65536, &n) || n == 0)
-			return cli_usage("perf", "-t wants 1 to 65536, not '%s'", value);
+			return cli_usage("perf",
+					 "-t wants 1 to 65536 operations in flight, not '%s'",
+					 value);
 		opt->depth = (uint32_t)n;
 		return CLI_OK;
 	case OPT_PATH:
@@ -188,9 +193,9 @@ static int settle(struct perf_options *opt)
 	if (!opt->size)
 		opt->size = opt->latency || atomic ? 8 : 65536;
 	if (atomic && opt->size != 4 && opt->size != 8 && !(opt->op == CLI_CAS && opt->size == 16))
-		return cli_usage("perf", "%s works on 4%s or 8%s bytes, not %llu",
-				 cli_opcode_name(opt->op), opt->op == CLI_CAS ? "," : "",
-				 opt->op == CLI_CAS ? " or 16" : "", (unsigned long long)opt->size);
+		return cli_usage("perf", "%s works on %s bytes, not %llu", cli_opcode_name(opt->op),
+				 opt->op == CLI_CAS ? "4, 8 or 16" : "4 or 8",
+				 (unsigned long long)opt->size);
 	if (!opt->queues)
 		opt->queues = 1;
 	if (!opt->depth)
@@ -283,10 +288,13 @@ static int read_line(int argc, char **argv, struct perf_options *opt, struct lin
 		return cli_usage("perf", "one test at a time: what is '%s'?", argv[optind]);
 	if (line->server && opt->client)
 		return cli_usage("perf", "--server and --client exclude each other");
+	if ((line->server && !*line->server) || (opt->client && !*opt->client))
+		return cli_usage("perf", "--%s wants a name or an address, not ''",
+				 line->server ? "server" : "client");
 	if (line->test && !parse_test(line->test, opt))
-		return cli_usage("perf", "there is no test '%s'", line->test);
+		return cli_usage("perf", "there is no test '%s': " TESTS, line->test);
 	if (!line->test && !line->server)
-		return cli_usage("perf", "which test?");
+		return cli_usage("perf", "which test? " TESTS);
 	return line->test ? settle(opt) : CLI_OK;
 }
 

@@ -66,8 +66,7 @@ int cli_side_path(struct cli_side *side, struct cli_result *result)
 	if (rc)
 		return cli_fail("the path to the other side is unknown: %s", xtal_last_error());
 	if (info.kind == XTAL_PATH_NONE)
-		return cli_fail("no path to %s memory of the other side: %s",
-				cli_memory_name(side->region.memory), info.reason);
+		return cli_fail("no path to the other side's: %s", info.reason);
 	memcpy(result->path, info.name, sizeof(result->path));
 	memcpy(result->why, info.reason, sizeof(result->why));
 	return 0;

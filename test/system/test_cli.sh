@@ -144,21 +144,25 @@ usage() {
 
 test_usage() {
 	run "no command" 2
-	usage "unknown command" "no command 'inof'" inof
+	usage "unknown command" "no command 'inof'; did you mean info" inof
+	usage "quite unknown command" "no command 'format'$" format
 	usage "unknown option" 'unknown option --nope' --nope
 	usage "info option" 'unknown option --jsn; did you mean --json' info --jsn
 	usage "info word" "what is 'x'" info x
 	usage "demo option" 'unknown option -x' demo -x
 	usage "demo value" 'option --help takes no value' demo --help=1
 	usage "perf without test" 'which test' perf
-	usage "perf unknown test" "no test 'write'" perf write
+	usage "perf unknown test" "no test 'write': .*_lat or _bw" perf write
+	usage "perf cas size" 'works on 4, 8 or 16 bytes, not 3' perf cas_lat -s 3
+	usage "perf server without a name" '--server wants a name' perf --server=
+	usage "perf client without a name" '--client wants a name' perf write_lat --client ''
 	usage "perf two tests" 'one test at a time' perf write_lat read_lat
 	usage "perf size" '-s wants' perf write_lat -s 8x
 	usage "perf size 0" '-s wants' perf write_lat -s 0
 	usage "perf size large" '-s wants' perf write_lat -s 4g
 	usage "perf size missing" 'option -s needs a value' perf write_lat -s
 	usage "perf path missing" 'option --path needs a value' perf write_lat --path
-	usage "perf iterations" '-n wants' perf write_lat -n -5
+	usage "perf iterations" '-n wants 1 to 1099511627776 ' perf write_lat -n -5
 	usage "perf duration" '-D wants' perf write_lat -D soon
 	usage "perf both counts" 'exclude each other' perf write_lat -n 5 -D 1
 	usage "perf a and s" 'exclude each other' perf write_lat -a -s 5
@@ -188,6 +192,15 @@ test_info() {
 	check "info tells of adoption" out_has '^  (none|user|full) '
 	XTAL_LOG=stderr run "info with a log" 0 info || return
 	check "the tests' own variables are no settings" test -z "$(grep 'not a setting' "$dir/err")"
+	printf 'spin_us = 7\n[eid]\n1 = 10.0.0.1\n' >"$dir/bad.ini"
+	XTAL_LOG=stderr XTAL_CONFIG=$dir/bad.ini XTAL_KEY=x XTAL_1=x XTAL_STRICT=yes \
+		run "info with mistakes" 0 info --json || return
+	check "the beginning of a name is understood" \
+		err_has 'XTAL_KEY from environment .* did you mean XTAL_KEY_FILE\?'
+	check "a name that is like none" err_has "XTAL_1 from environment .*; 'xtal info' lists them"
+	check "a value that is none" err_has 'XTAL_STRICT=yes .* ignored: .*; 0: do not'
+	check "a section that is none" err_has 'bad.ini line 3: .* no section \[eid\], only \[eids\]'
+	json "info with mistakes" "any(s['name'] == 'XTAL_SPIN_US' and s['value'] == '7' for s in j['settings'])"
 	run "info json" 0 info --json || return
 	json "info json" "list(j)[0] == 'devices'" \
 		"all(d['name'] for d in j['devices']) and j['devices'][0]['name'] == 'xtal0'" \
@@ -250,6 +263,7 @@ test_key() {
 	check "key id of a readable file: words" err_has 'chmod 600'
 	run "key id of another file" 1 key id "$0"
 	run "key id of no file" 1 key id "$dir"
+	check "key id of no file: words" err_has 'is no regular file'
 	chmod 600 "$key"
 	XTAL_KEY_FILE=$key run "info with a key" 0 info --json
 	json "info with a key" "all(d['usable'] for d in j['devices'])"
@@ -374,7 +388,11 @@ test_addresses() {
 
 	serve --server "127.0.0.1:$port"
 	run "second server at an address" 1 perf --server "127.0.0.1:$port"
-	check "second server at an address: message" err_has 'cannot wait at'
+	check "second server at an address: message" err_has "cannot wait at .* TCP port $port"
+	run "server at no address of ours" 1 perf --server 203.0.113.77
+	check "server at no address of ours: message" err_has 'is no address of this host'
+	run "client of no port" 1 perf write_lat --client 127.0.0.1:99999
+	check "client of no port: message" err_has "the port '99999' is not 1 to 65535"
 	run "client at an address" 0 perf write_lat -n 100 --client "127.0.0.1:$port" --json
 	json "client at an address" "len(j['rows']) == 2 and all(r['verified'] for r in j['rows'])"
 	wait $server
@@ -403,6 +421,8 @@ print(next((d["eid"] for d in json.load(open(sys.argv[1]))["devices"][1:] if "."
 		echo "SKIP: this host has no address that others could reach"
 		return
 	fi
+	run "server without a key" 1 perf --server "$address:$port"
+	check "server without a key: message" err_has 'xtal key new FILE'
 	"$xtal" key new "$key" >/dev/null
 	"$xtal" key new "$other" >/dev/null
 	XTAL_KEY_FILE=$key serve --server "$address:$port"
