@@ -12,6 +12,7 @@
  *
  * Exit status: 0 when every byte was where it should be, seen from both sides.
  */
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +44,16 @@ static struct dma_seg *own;
 /* Says what went wrong, and ends: the kernel and the library clean up behind us. */
 static _Noreturn void die(const char *what)
 {
-	fprintf(stderr, "%s: %s (%s)\n", role, what, xtal_last_error());
+	const char *why = xtal_last_error();
+
+	fprintf(stderr, "%s: %s%s%s\n", role, what, *why ? ": " : "", why);
+	exit(1);
+}
+
+/* What the system, not the library, refused. */
+static _Noreturn void die_at(const char *what, const char *path)
+{
+	fprintf(stderr, "%s: %s %s: %s\n", role, what, path, strerror(errno));
 	exit(1);
 }
 
@@ -87,14 +97,14 @@ static int meet(const char *path, int serving)
 	snprintf(name.sun_path, sizeof(name.sun_path), "%s", path);
 	if (serving) {
 		if (bind(fd, (struct sockaddr *)&name, sizeof(name)) || listen(fd, 1))
-			die("cannot listen");
+			die_at("cannot listen at", path);
 		conn = accept(fd, NULL, NULL);
 		close(fd);
 		unlink(path);
 	} else {
 		for (int i = 0; connect(fd, (struct sockaddr *)&name, sizeof(name)); i++) {
 			if (i == 100)
-				die("no server");
+				die_at("no server at", path);
 			usleep(50000); /* it may not be there yet */
 		}
 	}

@@ -25,6 +25,7 @@
 #define SIZE    4096
 #define LIMIT   60 /* seconds */
 #define RECORDS 8
+#define MOST    1000000000u
 
 /* Where the operations stand. */
 struct stream {
@@ -37,7 +38,9 @@ static _Alignas(SIZE) unsigned char source[SIZE], destination[SIZE]; /* whole pa
 
 static int failed(const char *what)
 {
-	fprintf(stderr, "%s: %s\n", what, xtal_last_error());
+	const char *why = xtal_last_error();
+
+	fprintf(stderr, "%s%s%s\n", what, *why ? ": " : "", why);
 	return -1;
 }
 
@@ -146,13 +149,19 @@ static int with_context(struct dma_context *ctx, struct stream *s, int epoll, in
 int main(int argc, char **argv)
 {
 	const struct itimerspec every_second = { { 1, 0 }, { 1, 0 } };
-	struct stream stream = { .wanted = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000 };
+	struct stream stream = { .wanted = 1000 };
 	int epoll = epoll_create1(EPOLL_CLOEXEC), status = -1;
 	int timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 	struct dma_context *ctx = NULL;
 	struct dma_device *list;
 	uint32_t count = 0;
 
+	if (argc > 1)
+		stream.wanted = strtoull(argv[1], NULL, 10);
+	if (argc > 2 || stream.wanted < 1 || stream.wanted > MOST) {
+		fprintf(stderr, "usage: %s [operations], 1 to %u\n", argv[0], MOST);
+		return 2;
+	}
 	for (size_t i = 0; i < SIZE; i++)
 		source[i] = (unsigned char)(i * 31 + 5);
 	list = dma_get_device_list(&count);
