@@ -3,6 +3,7 @@
 #include "cli/port.h"
 
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -94,10 +95,34 @@ void cli_port_close(struct cli_port *port)
 	*port = (struct cli_port){ 0 };
 }
 
+/* Bytes that the system has to give without killing somebody for them; UINT64_MAX: not told. */
+static uint64_t available(void)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	unsigned long long kib;
+	uint64_t bytes = UINT64_MAX;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+			bytes = kib * 1024;
+	if (f)
+		fclose(f);
+	return bytes;
+}
+
 static void *get_memory(enum cli_memory memory, uint64_t len)
 {
+	uint64_t room = available();
 	void *base;
 
+	/* Both kinds would be promised, and the process killed when it touches them. */
+	if (len > room) {
+		cli_fail("this side needs %llu MiB of %s memory, and %llu MiB are available",
+			 (unsigned long long)(len >> 20), cli_memory_name(memory),
+			 (unsigned long long)(room >> 20));
+		return NULL;
+	}
 	if (memory == CLI_MEMORY_XTAL) {
 		base = xtal_alloc(len);
 		if (!base)

@@ -144,6 +144,8 @@ usage() {
 
 test_usage() {
 	run "no command" 2
+	run "perf of too much memory" 1 perf write_bw -s 4095m -q 1024 -n 1
+	check "perf of too much memory: message" err_has 'needs [0-9]+ MiB of xtal_alloc memory, and [0-9]+ MiB are available'
 	usage "unknown command" "no command 'inof'; did you mean info" inof
 	usage "quite unknown command" "no command 'format'$" format
 	usage "unknown option" 'unknown option --nope' --nope
