@@ -865,9 +865,8 @@ int main(int argc, char **argv)
 		pid_t pid = fork();
 
 		if (!pid) {
-			setenv("XTAL_PATHS", paths[i], 1);
-			execv("/proc/self/exe", (char *[]){ argv[0], (char *)paths[i], NULL });
-			_exit(127);
+			setenv("XTAL_PATHS", paths[i], 1); /* read once, by the first context */
+			exit(run(paths[i]));
 		}
 		if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
 			failed = 1;
