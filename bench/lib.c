@@ -246,11 +246,10 @@ void bench_open(struct bench_side *side, uint32_t depth)
 {
 	struct dma_seg_cfg cfg = { .token_value = SECRET, .token_value_valid = true };
 	struct queue_cfg queue = { .queue_depth = depth, .event_mode = true };
-	uint32_t count = 0;
 
 	make_memory(side);
-	side->list = dma_get_device_list(&count);
-	if (!side->list || count <= side->device)
+	side->list = dma_get_device_list(&side->devices);
+	if (!side->list || side->devices <= side->device)
 		bench_die("no device %u", side->device);
 	side->ctx = dma_create_context(&side->list[side->device]);
 	cfg.addr = (uintptr_t)side->base;
@@ -288,7 +287,7 @@ void bench_close(struct bench_side *side)
 	dma_free_queue(side->queue);
 	dma_unregister_seg(side->ctx, side->seg);
 	dma_delete_context(side->ctx);
-	dma_free_device_list(side->list, 1);
+	dma_free_device_list(side->list, side->devices);
 	if (!side->pid)
 		exit(0);
 	close(side->fd);

@@ -44,6 +44,7 @@ struct bench_side {
 	char *base;   /* registered, len bytes */
 	char *shared; /* BENCH_SHARED: the same pages, made before the fork */
 	struct dma_device *list;
+	uint32_t devices; /* in the list */
 	struct dma_context *ctx;
 	struct dma_queue *queue;
 	struct dma_seg *seg, remote;

@@ -372,8 +372,8 @@ static enum outcome end_session(struct xtal_tcp_session *s, const char *why)
 
 	if (s->target.greeting.status) /* the farewell to one who lies */
 		xtal_ledger_refused(&c->peer, s->ctx->port, xtal_os_now(), "its session: %s", why);
-	if (push(c, xtal_os_now()) == GONE || flush(c) == GONE)
-		c = NULL;
+	if (push(c, xtal_os_now()) != GONE)
+		flush(c);
 	xtal_tcp_session_end(s, why);
 	return GONE;
 }
