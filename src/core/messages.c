@@ -102,7 +102,9 @@ void xtal_messages_poll(struct xtal_link *link, const struct xtal_queue *mine, b
 			link->carrier->after_sleep(link);
 		xtal_messages_go_on(link, now, mine);
 	}
-	xtal_unlock(&link->lock);
+	/* A program polls without a pause: the agent, which reads the socket and keeps the time, must
+	 * get in between. */
+	xtal_unlock_fair(&link->lock);
 }
 
 int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
