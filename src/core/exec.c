@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Executing one operation on the caller's thread, over the direct paths (the two most common
- * kinds have code of their own in post.c). The order of steps is
- * the initiator's half of revocation: announce, fence, look at the slots' words, touch memory,
- * withdraw the announcement (model: test/model/revoke.pml).
+ * Executing one operation on the caller's thread, over the direct paths (writes and additions of
+ * 8 bytes have code of their own in post.c). The order of steps is the initiator's half of
+ * revocation: announce, fence, look at the slots' words, touch memory, withdraw the announcement
+ * (model: test/model/revoke.pml).
  */
 #include <errno.h>
 #include <string.h>
