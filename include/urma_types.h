@@ -828,7 +828,7 @@ typedef enum urma_jetty_attr_mask {
 /* What urma_modify_jetty() can change. */
 typedef struct urma_jetty_attr {
 	uint32_t mask;
-	uint32_t rx_threshold; /* not supported */
+	uint32_t rx_threshold; /* refused: it is the jfr's, see urma_modify_jfr() */
 	urma_jetty_state_t state;
 } urma_jetty_attr_t;
 

@@ -39,7 +39,8 @@ bool ub_jfr_cfg_ok(const char *function, const struct ub_context *c, urma_jfr_cf
 		ub_refuse("%s: token policy %u; NONE (0) and PLAIN_TEXT (1) are supported",
 			  function, cfg->flag.bs.token_policy);
 	else if (cfg->flag.bs.tag_matching)
-		ub_refuse("%s: tag matching is not supported", function);
+		ub_refuse("%s: tag matching is not supported; flag.bs.tag_matching must be 0",
+			  function);
 	else
 		return true;
 	return false;

@@ -14,7 +14,8 @@ static urma_token_id_t *alloc(const char *function, urma_context_t *ctx, urma_to
 	if (!ub_check(function, ctx, UB_CONTEXT))
 		return ub_null(EINVAL);
 	if (flag.bs.multi_seg) {
-		ub_refuse("%s: several segments with one token id are not supported by %s",
+		ub_refuse("%s: several segments with one token id are not supported by %s; "
+			  "flag.bs.multi_seg must be 0, and each segment has an id of its own",
 			  function, ctx->dev->name);
 		return ub_null(EINVAL);
 	}
