@@ -318,6 +318,7 @@ static void unmapped_memory_is_an_error(void **state)
 		dma_unregister_seg(p.ctx, local);
 		dma_unregister_seg(p.owner, remote);
 		munmap(gone, SIZE);
+		printf("SKIP: over %s the program's own loads and stores touch the memory\n", path);
 		skip();
 	}
 	/* Links are made first, so that none of their mappings lands where the memory was. */
@@ -423,8 +424,10 @@ static void a_child_leaves_its_parent_alone(void **state)
 	pid_t pid;
 
 	(void)state;
-	if (getenv("XTAL_TEST_EMULATOR"))
-		skip(); /* the emulator's own threads do not survive a fork */
+	if (getenv("XTAL_TEST_EMULATOR")) {
+		printf("SKIP: the emulator's own threads do not survive a fork\n");
+		skip();
+	}
 	for (int round = 0; round < 5; round++) {
 		pid = fork();
 		assert_true(pid >= 0);
