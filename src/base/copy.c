@@ -5,6 +5,7 @@
  */
 #include "base/copy.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -137,6 +138,11 @@ static inline uint64_t load_few(const unsigned char *p, size_t n)
 	return v;
 }
 
+static inline bool apart(const unsigned char *d, const unsigned char *s, size_t n)
+{
+	return (uintptr_t)d - (uintptr_t)s >= n && (uintptr_t)s - (uintptr_t)d >= n;
+}
+
 #if defined(__x86_64__)
 /*
  * glibc's memcpy turns to "rep movsb" at 2 KiB, which some processors (measured: Zen 3) run
@@ -175,11 +181,6 @@ __attribute__((target("avx2"))) static void move_wide(unsigned char *d, const un
 	*(wide_anywhere *)(end - 32) = *(const wide_anywhere *)(s_end - 32);
 }
 
-static inline bool apart(const unsigned char *d, const unsigned char *s, size_t n)
-{
-	return (uintptr_t)d - (uintptr_t)s >= n && (uintptr_t)s - (uintptr_t)d >= n;
-}
-
 /* The same with stores that bypass the caches. They are ordered by no release store: the
  * fence at the end does that. */
 __attribute__((target("avx2"))) static void move_stream(unsigned char *d, const unsigned char *s,
@@ -216,7 +217,7 @@ static inline bool use_wide(const unsigned char *d, const unsigned char *s, size
 }
 #endif
 
-static inline void move_long(unsigned char *d, const unsigned char *s, size_t n)
+static inline void move_ahead(unsigned char *d, const unsigned char *s, size_t n)
 {
 #if defined(__x86_64__)
 	if (use_wide(d, s, n)) {
@@ -225,6 +226,39 @@ static inline void move_long(unsigned char *d, const unsigned char *s, size_t n)
 	}
 #endif
 	memmove(d, s, n);
+}
+
+/*
+ * Copies a little larger than the first cache go to and fro in blocks: one starts at the end,
+ * the next at the beginning, where this one stopped, so that a part of it is still in the
+ * cache. Who has just written the source has its end there, too. Measured (48 KiB of cache):
+ * 64 KiB of the same buffers take 0.87 of memcpy's time, 32 KiB 0.71; just written, 0.99 and
+ * 0.74. From 128 KiB on it is worth nothing.
+ */
+#define TURN_MIN   ((size_t)32 << 10)
+#define TURN_MAX   ((size_t)128 << 10)
+#define TURN_BLOCK ((size_t)16 << 10)
+
+static void move_turning(unsigned char *d, const unsigned char *s, size_t n)
+{
+	static atomic_uint turns; /* a hint: threads may take the same turn */
+	unsigned turn = atomic_load_explicit(&turns, memory_order_relaxed);
+	size_t at, len;
+
+	atomic_store_explicit(&turns, turn + 1, memory_order_relaxed);
+	for (size_t done = 0; done < n; done += len) {
+		len = n - done < TURN_BLOCK ? n - done : TURN_BLOCK;
+		at = turn & 1 ? done : n - done - len;
+		move_ahead(d + at, s + at, len);
+	}
+}
+
+static inline void move_long(unsigned char *d, const unsigned char *s, size_t n)
+{
+	if (n >= TURN_MIN && n < TURN_MAX && apart(d, s, n))
+		move_turning(d, s, n);
+	else
+		move_ahead(d, s, n);
 }
 
 /* 16 bytes of memory at any address; the compiler has a register for them. */
@@ -274,14 +308,17 @@ size_t xtal_copy_tail_len(const void *dst, size_t len)
 	return tail_len(dst, len);
 }
 
+void xtal_copy_loose(void *dst, const void *src, size_t len)
+{
+	if (len <= SHORT_MAX)
+		move_short(dst, src, len);
+	else
+		move_long(dst, src, len);
+}
+
 void xtal_copy_body(void *dst, const void *src, size_t len)
 {
-	size_t body = len - tail_len(dst, len);
-
-	if (body <= SHORT_MAX)
-		move_short(dst, src, body);
-	else
-		move_long(dst, src, body);
+	xtal_copy_loose(dst, src, len - tail_len(dst, len));
 }
 
 void xtal_copy_tail(void *dst, const void *src, size_t len)

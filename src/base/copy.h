@@ -22,6 +22,9 @@ void xtal_copy_body(void *dst, const void *src, size_t len);
  */
 void xtal_copy_tail(void *dst, const void *src, size_t len);
 
+/* Copies everything in whatever order is fastest; regions may overlap. */
+void xtal_copy_loose(void *dst, const void *src, size_t len);
+
 /* Body, then tail. Any length, also 0; regions must not overlap unless dst <= src. */
 void xtal_copy(void *dst, const void *src, size_t len);
 

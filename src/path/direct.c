@@ -5,7 +5,6 @@
  * then the kernel copies, and a missing page is an error instead of a signal.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "base/copy.h"
 #include "base/export.h"
@@ -160,7 +159,7 @@ static int direct_get(const struct xtal_reach *reach, struct xtal_shared_iov *io
 		      void *dst, size_t len)
 {
 	(void)iov;
-	memmove(dst, xtal_reach_place(reach, addr), len);
+	xtal_copy_loose(dst, xtal_reach_place(reach, addr), len);
 	return 0;
 }
 

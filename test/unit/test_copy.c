@@ -111,8 +111,21 @@ static void long_copies(void **state)
 /* Lengths at which other machinery takes over. */
 static void huge_copies(void **state)
 {
-	static const size_t lengths[] = { 65536,  65531,           524288 - 8,           524288,
-					  524296, (size_t)3 << 20, ((size_t)1 << 20) + 3 };
+	static const size_t lengths[] = {
+		32760,
+		32768,
+		32783,
+		49152,
+		65531,
+		65536,
+		131072,
+		131080,
+		524288 - 8,
+		524288,
+		524296,
+		(size_t)3 << 20,
+		((size_t)1 << 20) + 3,
+	};
 	unsigned char *src = malloc(4u << 20), *dst = malloc(4u << 20);
 
 	(void)state;
@@ -120,11 +133,18 @@ static void huge_copies(void **state)
 	assert_non_null(dst);
 	fill(src, 4u << 20, 7);
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
-		for (size_t off = 0; off < 16; off += 5) {
-			memset(dst, 0, lengths[i] + 64);
-			xtal_copy(dst + off, src + 3, lengths[i]);
-			assert_memory_equal(dst + off, src + 3, lengths[i]);
-			assert_int_equal(dst[off + lengths[i]], 0);
+		for (size_t off = 0; off < 16; off += 5)
+			for (unsigned turn = 0; turn < 2; turn++) {
+				memset(dst, 0, lengths[i] + 64);
+				xtal_copy(dst + off, src + 3, lengths[i]);
+				assert_memory_equal(dst + off, src + 3, lengths[i]);
+				assert_int_equal(dst[off + lengths[i]], 0);
+			}
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+		for (unsigned up = 0; up < 2; up++) { /* overlapping in both directions */
+			memcpy(dst, src, lengths[i] + 64);
+			xtal_copy_loose(dst + (up ? 9 : 0), dst + (up ? 0 : 9), lengths[i]);
+			assert_memory_equal(dst + (up ? 9 : 0), src + (up ? 0 : 9), lengths[i]);
 		}
 	free(src);
 	free(dst);
