@@ -200,7 +200,7 @@ static struct setting settings[COUNT] = {
 		  .fallback = 0,
 		  .min = 0,
 		  .max = 0,
-		  .description = "where the log goes: syslog, stderr or a file" },
+		  .description = "where the log goes: syslog, stderr, stdout or a file" },
 	[LOG_LEVEL] = { .name = "XTAL_LOG_LEVEL",
 			.kind = KIND_TEXT,
 			.fallback = 0,

@@ -11,6 +11,7 @@
 #include "base/export.h"
 #include "core/engine.h"
 #include "os/env.h"
+#include "os/proc.h"
 #include "xtal.h"
 
 #define LINE_SIZE 512
@@ -73,16 +74,21 @@ static int level_of(const char *tag)
 static void emit(enum xtal_log_level level, const char *tag, const char *text)
 {
 	static const int priorities[] = { 2, 3, 4, 6, 7 }; /* crit, err, warning, info, debug */
-	char line[LINE_SIZE + sizeof(destination) + 128];
+	char line[LINE_SIZE + sizeof(destination) + 128], when[32] = "";
+	bool terminal = strcmp(destination, "stderr") == 0 || strcmp(destination, "stdout") == 0;
 	int err;
 
 	if (strcmp(destination, "syslog") == 0) {
 		xtal_os_syslog(priorities[level], tag, text);
 		return;
 	}
-	snprintf(line, sizeof(line), "%s: %s: %s", tag, words[level], text);
+	/* Processes may share a file, and it is read later. */
+	if (!terminal)
+		xtal_os_time_text(NULL, when, sizeof(when));
+	snprintf(line, sizeof(line), "%s%s%s[%d]: %s: %s", when, *when ? " " : "", tag,
+		 xtal_os_pid(), words[level], text);
 	err = xtal_os_log_file(destination, line);
-	if (!err || strcmp(destination, "stderr") == 0)
+	if (!err || terminal)
 		return;
 	/* Not lost: where it goes when nobody says otherwise. */
 	snprintf(line, sizeof(line), "%s (not in XTAL_LOG=%s: %s)", text, destination,

@@ -13,7 +13,7 @@ enum xtal_log_level {
 	XTAL_LOG_DEBUG = 4,
 };
 
-/* One line to the log's destination (XTAL_LOG: syslog, stderr or a file), when level is
+/* One line to the log's destination (XTAL_LOG: syslog, stderr, stdout or a file), when level is
  * within XTAL_LOG_LEVEL. tag: "xtal", or the front-end's own. */
 XTAL_INTERNAL_API void xtal_log(enum xtal_log_level level, const char *tag, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -182,6 +182,8 @@ int xtal_os_log_file(const char *path, const char *line)
 
 	if (strcmp(path, "stderr") == 0)
 		return write_line(STDERR_FILENO, line);
+	if (strcmp(path, "stdout") == 0)
+		return write_line(STDOUT_FILENO, line);
 	do {
 		fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
 			  0600);
@@ -191,4 +193,30 @@ int xtal_os_log_file(const char *path, const char *line)
 	err = write_line(fd, line);
 	close(fd);
 	return err;
+}
+
+void xtal_os_time_text(const struct timespec *at, char *out, size_t size)
+{
+	static const unsigned short before[] = { 0,   31,  59,  90,  120, 151,
+						 181, 212, 243, 273, 304, 334 };
+	unsigned long days, second, year = 1970, month = 11, leap;
+	struct timespec now;
+
+	if (at)
+		now = *at;
+	else
+		clock_gettime(CLOCK_REALTIME, &now);
+	days = (unsigned long)now.tv_sec / 86400;
+	second = (unsigned long)now.tv_sec % 86400;
+	for (;; year++) {
+		leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+		if (days < 365 + leap)
+			break;
+		days -= 365 + leap;
+	}
+	while (days < before[month] + (month > 1 ? leap : 0))
+		month--;
+	days -= before[month] + (month > 1 ? leap : 0);
+	snprintf(out, size, "%04lu-%02lu-%02luT%02lu:%02lu:%02lu.%06ldZ", year, month + 1, days + 1,
+		 second / 3600, second / 60 % 60, second % 60, now.tv_nsec / 1000);
 }

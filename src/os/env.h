@@ -4,6 +4,7 @@
 #define XTAL_OS_ENV_H
 
 #include <stddef.h>
+#include <time.h>
 
 /* A variable's value or NULL. Ignored (NULL) in setuid programs (secure_getenv). */
 const char *xtal_os_getenv(const char *name);
@@ -25,8 +26,11 @@ void xtal_os_syslog(int priority, const char *tag, const char *line);
  * child of another thread. */
 void xtal_os_syslog_hold(void);
 void xtal_os_syslog_release(void);
-/* Appends one line to a file (opened O_APPEND|O_CREAT, 0600) or, for "stderr", to fd 2. Errors:
- * what open or write says; the line is lost then. */
+/* Appends one line to a file (opened O_APPEND|O_CREAT, 0600) or, for "stdout" and "stderr", to
+ * fd 1 or 2. Errors: what open or write says; the line is lost then. */
 int xtal_os_log_file(const char *path, const char *line);
+/* A time of day (NULL: now), UTC, as 2026-11-30T21:15:02.123456Z; from 1970 on. Takes no lock of the
+ * C library's, which a fork beside other threads might leave held. */
+void xtal_os_time_text(const struct timespec *at, char *out, size_t size);
 
 #endif

@@ -200,6 +200,15 @@ test_info() {
 	check "the beginning of a name is understood" \
 		err_has 'XTAL_KEY from environment .* did you mean XTAL_KEY_FILE\?'
 	check "a name that is like none" err_has "XTAL_1 from environment .*; 'xtal info' lists them"
+	check "who said it" err_has '^xtal\[[0-9]+\]: warning: '
+	XTAL_LOG=$dir/lines XTAL_1=x run "info with a log file" 0 info || return
+	check "when, and who" grep -qE \
+		'^20[0-9-]{8}T[0-9:]{8}\.[0-9]{6}Z xtal\[[0-9]+\]: warning: XTAL_1' "$dir/lines"
+	XTAL_LOG=stdout XTAL_1=x run "info with its log in between" 0 info || return
+	check "the log on stdout" out_has '^xtal\[[0-9]+\]: warning: XTAL_1'
+	check "no file of that name" test ! -e stdout
+	XTAL_LOG=stderr XTAL_CONFIG=$dir/bad.ini XTAL_KEY=x XTAL_1=x XTAL_STRICT=yes \
+		run "info with mistakes" 0 info --json || return
 	check "a value that is none" err_has 'XTAL_STRICT=yes .* ignored: .*; 0: do not'
 	check "a section that is none" err_has 'bad.ini line 3: .* no section \[eid\], only \[eids\]'
 	json "info with mistakes" "any(s['name'] == 'XTAL_SPIN_US' and s['value'] == '7' for s in j['settings'])"

@@ -284,14 +284,35 @@ static int tear_down(void **state)
 	return rmdir(dir);
 }
 
+/* Every day of 150 years, against the C library. */
+static void times(void **state)
+{
+	char got[40], want[40], now[40];
+	struct timespec at = { .tv_nsec = 123456789 };
+	struct tm tm;
+
+	(void)state;
+	for (unsigned day = 0; day < 55000; day++) {
+		at.tv_sec = (time_t)day * 86400 + day % 86400;
+		strftime(want, sizeof(want), "%Y-%m-%dT%H:%M:%S.123456Z",
+			 gmtime_r(&at.tv_sec, &tm));
+		xtal_os_time_text(&at, got, sizeof(got));
+		assert_string_equal(got, want);
+	}
+	xtal_os_time_text(NULL, now, sizeof(now));
+	assert_int_equal(strlen(now), strlen(want));
+	assert_true(strcmp(now, "2026") > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(variables),  cmocka_unit_test(each_variable),
-		cmocka_unit_test(ini_files),  cmocka_unit_test(ini_long_lines),
-		cmocka_unit_test(ini_errors), cmocka_unit_test(log_file),
-		cmocka_unit_test(log_stderr), cmocka_unit_test(log_broken_pipe),
-		cmocka_unit_test(system_log), cmocka_unit_test(system_log_held),
+		cmocka_unit_test(variables),       cmocka_unit_test(each_variable),
+		cmocka_unit_test(ini_files),       cmocka_unit_test(ini_long_lines),
+		cmocka_unit_test(ini_errors),      cmocka_unit_test(log_file),
+		cmocka_unit_test(log_stderr),      cmocka_unit_test(log_broken_pipe),
+		cmocka_unit_test(times),           cmocka_unit_test(system_log),
+		cmocka_unit_test(system_log_held),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
