@@ -49,12 +49,17 @@ static struct xtal_endpoint *find(struct xtal_context *ctx, uint64_t address)
 	xtal_lock(&ctx->endpoints_lock);
 	ep = lookup(ctx, address);
 	if (ep)
-		atomic_fetch_add_explicit(&ep->refs, 1, memory_order_relaxed);
+		xtal_endpoint_get(ep);
 	xtal_unlock(&ctx->endpoints_lock);
 	return ep;
 }
 
-static void put(struct xtal_endpoint *ep)
+void xtal_endpoint_get(struct xtal_endpoint *ep)
+{
+	atomic_fetch_add_explicit(&ep->refs, 1, memory_order_relaxed);
+}
+
+void xtal_endpoint_put(struct xtal_endpoint *ep)
 {
 	if (atomic_fetch_sub_explicit(&ep->refs, 1, memory_order_acq_rel) != 1)
 		return;
@@ -85,40 +90,72 @@ static enum xtal_weight weight(const struct xtal_receipt *r)
 	return r->status || r->solicited ? XTAL_WEIGHT_HEAVY : XTAL_WEIGHT_PLAIN;
 }
 
-/* Room is made before a message is taken, so that none is lost. */
-static bool make_room(struct xtal_endpoint *ep)
+/* Under the ring's lock: a place that no message has reserved. */
+static bool has_room(struct xtal_endpoint *ep)
+{
+	return ep->tail - ep->head + ep->reserved < ep->size || grow(ep);
+}
+
+/* Each message has its place before it is taken, so that none is lost, however many come in. */
+static bool reserve(struct xtal_endpoint *ep)
 {
 	bool room;
 
 	xtal_lock(&ep->ring_lock);
-	room = ep->tail - ep->head < ep->size || grow(ep);
+	room = has_room(ep);
+	if (room)
+		ep->reserved++;
 	xtal_unlock(&ep->ring_lock);
 	return room;
 }
 
-static void report(struct xtal_endpoint *ep, const struct xtal_receipt *r)
+static void unreserve(struct xtal_endpoint *ep)
 {
 	xtal_lock(&ep->ring_lock);
-	if (ep->tail - ep->head < ep->size || grow(ep)) {
-		ep->ring[ep->tail++ & (ep->size - 1)] = *r;
-		atomic_store_explicit(&ep->some, true, memory_order_relaxed);
-		xtal_feed_pushed(&ep->feed, weight(r));
-	} else {
-		xtal_log(XTAL_LOG_ERROR, "xtal",
-			 "endpoint 0x%x: no memory to report a receive, it is lost", ep->attr.id);
-		xtal_context_raise(ep->ctx, XTAL_ASYNC_CQ_ERROR, ep->attr.id);
-	}
+	ep->reserved--;
 	xtal_unlock(&ep->ring_lock);
 }
 
-void xtal_endpoint_flushed(struct xtal_endpoint *ep, uint64_t user)
+/* Under the ring's lock. */
+static void push(struct xtal_endpoint *ep, const struct xtal_receipt *r)
+{
+	ep->ring[ep->tail++ & (ep->size - 1)] = *r;
+	atomic_store_explicit(&ep->some, true, memory_order_relaxed);
+	xtal_feed_pushed(&ep->feed, weight(r));
+}
+
+/* In the place that was reserved. */
+static void report(struct xtal_endpoint *ep, const struct xtal_receipt *r)
+{
+	xtal_lock(&ep->ring_lock);
+	ep->reserved--;
+	push(ep, r);
+	xtal_unlock(&ep->ring_lock);
+}
+
+int xtal_endpoint_flushed(struct xtal_endpoint *ep, uint64_t user, uint64_t most)
 {
 	struct xtal_receipt r = { .user = user, .opcode = XTAL_OP_SEND, .status = XTAL_FLUSHED };
+	int err = 0;
 
 	xtal_lock(&ep->lock);
-	if (!ep->dead)
-		report(ep, &r);
+	xtal_lock(&ep->ring_lock);
+	if (!ep->dead) {
+		if (ep->tail - ep->head >= most)
+			err = -EAGAIN;
+		else if (!has_room(ep))
+			err = -ENOMEM;
+		else
+			push(ep, &r);
+	}
+	xtal_unlock(&ep->ring_lock);
 	xtal_unlock(&ep->lock);
+	if (err == -ENOMEM) {
+		xtal_log(XTAL_LOG_ERROR, "xtal",
+			 "endpoint 0x%x: no memory to report a flushed receive", ep->attr.id);
+		xtal_context_raise(ep->ctx, XTAL_ASYNC_CQ_ERROR, ep->attr.id);
+	}
+	return err;
 }
 
 static inline struct xtal_endpoint *endpoint_of(struct xtal_feed *f)
@@ -268,13 +305,14 @@ void xtal_endpoint_destroy(struct xtal_endpoint **epp)
 	xtal_lock(&ep->ctx->endpoints_lock);
 	xtal_list_remove(&ep->node);
 	xtal_unlock(&ep->ctx->endpoints_lock);
+	xtal_receive_queue_unflush(ep->attr.rq, ep);
 	xtal_lock(&ep->lock);
 	ep->dead = true; /* nothing lands and nothing is reported any more */
 	xtal_unlock(&ep->lock);
 	atomic_fetch_sub(&ep->attr.cq->receivers, 1);
 	xtal_feed_detach(&ep->feed);
 	atomic_fetch_sub(&ep->attr.rq->users, 1);
-	put(ep);
+	xtal_endpoint_put(ep);
 }
 
 void xtal_endpoint_accept(struct xtal_endpoint *ep, bool accept)
@@ -295,11 +333,12 @@ static void leave_endpoint(struct xtal_inbound *in)
 
 	in->endpoint = NULL;
 	xtal_unlock(&ep->lock);
-	put(ep);
+	xtal_endpoint_put(ep);
 }
 
-/* Under the endpoint's lock: the buffer is used, and reported with status. */
-static void finish(struct xtal_inbound *in, uint32_t status)
+/* Under the endpoint's lock: the buffer is used, and reported with status. False: its receive queue was
+ * reset. */
+static bool finish(struct xtal_inbound *in, uint32_t status)
 {
 	struct xtal_endpoint *ep = in->endpoint;
 	const struct xtal_envelope *m = &in->envelope;
@@ -316,8 +355,12 @@ static void finish(struct xtal_inbound *in, uint32_t status)
 		.solicited = m->solicited,
 	};
 
-	xtal_receive_queue_used(ep->attr.rq);
+	if (!xtal_receive_queue_used(ep->attr.rq, in)) {
+		unreserve(ep);
+		return false;
+	}
 	report(ep, &r);
+	return true;
 }
 
 /* Under the endpoint's lock. */
@@ -330,6 +373,8 @@ static void give_back(struct xtal_inbound *in)
 
 	if (!xtal_receive_queue_return(ep->attr.rq, in) && !ep->dead)
 		report(ep, &r);
+	else
+		unreserve(ep);
 }
 
 void xtal_inbound_abandon(struct xtal_inbound *in)
@@ -371,6 +416,7 @@ uint32_t xtal_inbound_begin(struct xtal_inbound *in, struct xtal_context *ctx,
 {
 	struct xtal_endpoint *ep;
 	uint32_t status = XTAL_OK;
+	bool reserved = false;
 
 	xtal_inbound_abandon(in);
 	ep = find(ctx, m->to);
@@ -383,10 +429,12 @@ uint32_t xtal_inbound_begin(struct xtal_inbound *in, struct xtal_context *ctx,
 		status = XTAL_REMOTE_ACCESS;
 	else if (!ep->accepts)
 		status = XTAL_REMOTE_OPERATION;
-	else if (!make_room(ep))
-		status = XTAL_NOT_READY;
 	else
-		status = xtal_receive_queue_take(ep->attr.rq, in);
+		reserved = reserve(ep);
+	if (!status)
+		status = reserved ? xtal_receive_queue_take(ep->attr.rq, in) : XTAL_NOT_READY;
+	if (status && reserved)
+		unreserve(ep);
 	if (!status && m->opcode != XTAL_OP_WRITE_IMM && m->len > room(in)) {
 		finish(in, XTAL_LOCAL_LENGTH);
 		status = XTAL_REMOTE_UNSUPPORTED;
@@ -399,23 +447,21 @@ uint32_t xtal_inbound_begin(struct xtal_inbound *in, struct xtal_context *ctx,
 }
 
 static int put_piece(struct xtal_context *ctx, _Atomic uint64_t *word, uint64_t addr,
-		     const uint8_t *src, uint64_t len, bool own_thread)
+		     const uint8_t *src, uint64_t len)
 {
 	void *dst = (void *)(uintptr_t)addr;
-	bool registered = !xtal_registry_enter_local(&ctx->registry, ctx->number, addr, len, word);
-	int err = 0;
+	int err;
 
-	if (registered && own_thread)
-		memcpy(dst, src, len);
-	else
-		err = xtal_os_guarded_copy(dst, src, len);
+	/* It need not be registered. In any case it may be gone since it was posted. */
+	xtal_registry_enter_local(&ctx->registry, ctx->number, addr, len, word);
+	err = xtal_os_guarded_put(dst, src, len);
 	/* Release: the memory was touched before. Partner: xtal_lanes_busy(). */
 	atomic_store_explicit(word, 0, memory_order_release);
 	return err;
 }
 
 uint32_t xtal_inbound_put(struct xtal_inbound *in, _Atomic uint64_t *word, uint64_t offset,
-			  const uint8_t *src, uint64_t len, bool own_thread)
+			  const uint8_t *src, uint64_t len)
 {
 	struct xtal_endpoint *ep = in->endpoint;
 	int err = 0;
@@ -423,10 +469,12 @@ uint32_t xtal_inbound_put(struct xtal_inbound *in, _Atomic uint64_t *word, uint6
 	if (!ep) /* refused before */
 		return XTAL_REMOTE_OPERATION;
 	xtal_lock(&ep->lock);
-	if (ep->dead) {
+	if (ep->dead || !xtal_receive_queue_land(ep->attr.rq, in)) {
+		uint32_t status = ep->dead ? XTAL_REMOTE_ACCESS : XTAL_REMOTE_OPERATION;
+
 		give_back(in);
 		leave_endpoint(in);
-		return XTAL_REMOTE_ACCESS;
+		return status;
 	}
 	for (uint32_t i = 0; i < in->count && len && !err; i++) {
 		const struct xtal_sge *s = &in->sge[i];
@@ -437,11 +485,12 @@ uint32_t xtal_inbound_put(struct xtal_inbound *in, _Atomic uint64_t *word, uint6
 			continue;
 		}
 		n = s->len - offset < len ? s->len - offset : len;
-		err = put_piece(ep->ctx, word, s->addr + offset, src, n, own_thread);
+		err = put_piece(ep->ctx, word, s->addr + offset, src, n);
 		offset = 0;
 		src += n;
 		len -= n;
 	}
+	xtal_receive_queue_landed(ep->attr.rq, in);
 	if (err) {
 		finish(in, XTAL_LOCAL_ACCESS);
 		leave_endpoint(in);
@@ -462,8 +511,8 @@ uint32_t xtal_inbound_end(struct xtal_inbound *in)
 	if (ep->dead) {
 		give_back(in);
 		status = XTAL_REMOTE_ACCESS;
-	} else {
-		finish(in, XTAL_OK);
+	} else if (!finish(in, XTAL_OK)) {
+		status = XTAL_REMOTE_OPERATION;
 	}
 	leave_endpoint(in);
 	return status;

@@ -210,11 +210,9 @@ uint32_t xtal_execute_send_begin(struct xtal_context *ctx, struct xtal_inbound *
 }
 
 uint32_t xtal_execute_send_piece(struct xtal_lane *lane, struct xtal_inbound *in,
-				 const struct xtal_responder_effect *e, const uint8_t *payload,
-				 bool own_thread)
+				 const struct xtal_responder_effect *e, const uint8_t *payload)
 {
-	uint32_t status =
-		xtal_inbound_put(in, &lane->local, e->offset, payload, e->len, own_thread);
+	uint32_t status = xtal_inbound_put(in, &lane->local, e->offset, payload, e->len);
 
 	if (!status && e->last)
 		status = xtal_inbound_end(in);

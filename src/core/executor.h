@@ -46,9 +46,8 @@ int xtal_execute_notify(const struct xtal_responder_effect *e);
  * (xtal_inbound_free()). */
 uint32_t xtal_execute_send_begin(struct xtal_context *ctx, struct xtal_inbound **in,
 				 const struct xtal_responder_effect *e);
-/* A piece of a SEND that has begun; the last one reports it. own_thread: the program's. */
+/* A piece of a SEND that has begun; the last one reports it. */
 uint32_t xtal_execute_send_piece(struct xtal_lane *lane, struct xtal_inbound *in,
-				 const struct xtal_responder_effect *e, const uint8_t *payload,
-				 bool own_thread);
+				 const struct xtal_responder_effect *e, const uint8_t *payload);
 
 #endif

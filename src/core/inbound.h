@@ -30,7 +30,7 @@ struct xtal_envelope {
 struct xtal_inbound {
 	struct xtal_endpoint *endpoint; /* a reference */
 	struct xtal_envelope envelope;
-	uint64_t user;
+	uint64_t user, era; /* of its buffer */
 	uint32_t count;
 	struct xtal_sge sge[XTAL_MAX_RECEIVE_SGES];
 };
@@ -38,10 +38,10 @@ struct xtal_inbound {
 /* A message begins: takes a buffer. A status: NOT_READY when there is none; any but OK ends it. */
 uint32_t xtal_inbound_begin(struct xtal_inbound *in, struct xtal_context *ctx,
 			    const struct xtal_envelope *envelope);
-/* Puts a piece in place; the segments it goes to are announced in *word. own_thread: the program's, whose
- * pointers may be used as it would use them. A status; any but OK ends the message. */
+/* Puts a piece in place; the segments it goes to are announced in *word. src is memory of
+ * our own. A status; any but OK ends the message. */
 uint32_t xtal_inbound_put(struct xtal_inbound *in, _Atomic uint64_t *word, uint64_t offset,
-			  const uint8_t *src, uint64_t len, bool own_thread);
+			  const uint8_t *src, uint64_t len);
 /* All of it is there: reports it. A status. */
 uint32_t xtal_inbound_end(struct xtal_inbound *in);
 /* The rest does not come: the buffer goes back to where it was. Nothing if there is none. */

@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/receive_impl.h"
 #include "core/receive_queue.h"
+#include "os/proc.h"
 #include "xtal.h"
 
 static struct xtal_receive *entry(struct xtal_receive_queue *rq, uint64_t i)
@@ -79,6 +80,7 @@ int xtal_receive_queue_destroy(struct xtal_receive_queue **rqp)
 int xtal_receive_queue_post(struct xtal_receive_queue *rq, const struct xtal_sge *sges,
 			    uint32_t count, uint64_t user)
 {
+	struct xtal_endpoint *flushed = NULL;
 	int err = 0;
 
 	if (rq->ctx->foreign)
@@ -88,6 +90,10 @@ int xtal_receive_queue_post(struct xtal_receive_queue *rq, const struct xtal_sge
 	xtal_lock(&rq->lock);
 	if (rq->state == XTAL_RECEIVE_RESET) {
 		err = -ENOTCONN;
+	} else if (rq->state == XTAL_RECEIVE_ERROR) {
+		flushed = rq->flushed;
+		if (flushed)
+			xtal_endpoint_get(flushed);
 	} else if (rq->tail - rq->head + rq->borrowed == rq->depth) {
 		err = -EAGAIN;
 	} else {
@@ -99,6 +105,10 @@ int xtal_receive_queue_post(struct xtal_receive_queue *rq, const struct xtal_sge
 			r->sge[i] = sges[i];
 	}
 	xtal_unlock(&rq->lock);
+	if (flushed) { /* whose lock comes before ours */
+		err = xtal_endpoint_flushed(flushed, user, rq->depth);
+		xtal_endpoint_put(flushed);
+	}
 	return err;
 }
 
@@ -151,6 +161,7 @@ uint32_t xtal_receive_queue_take(struct xtal_receive_queue *rq, struct xtal_inbo
 		const struct xtal_receive *r = entry(rq, rq->head++);
 
 		in->user = r->user;
+		in->era = rq->era;
 		in->count = r->count;
 		memcpy(in->sge, r->sge, r->count * sizeof(r->sge[0]));
 		rq->borrowed++;
@@ -163,22 +174,48 @@ uint32_t xtal_receive_queue_take(struct xtal_receive_queue *rq, struct xtal_inbo
 	return status;
 }
 
-void xtal_receive_queue_used(struct xtal_receive_queue *rq)
+bool xtal_receive_queue_land(struct xtal_receive_queue *rq, const struct xtal_inbound *in)
+{
+	bool may;
+
+	xtal_lock(&rq->lock);
+	may = rq->era == in->era;
+	if (may)
+		rq->landing[in->era & 1]++;
+	xtal_unlock(&rq->lock);
+	return may;
+}
+
+void xtal_receive_queue_landed(struct xtal_receive_queue *rq, const struct xtal_inbound *in)
 {
 	xtal_lock(&rq->lock);
-	rq->borrowed--;
+	rq->landing[in->era & 1]--;
+	xtal_unlock(&rq->lock);
+}
+
+bool xtal_receive_queue_used(struct xtal_receive_queue *rq, const struct xtal_inbound *in)
+{
+	bool mine;
+
+	xtal_lock(&rq->lock);
+	mine = rq->era == in->era;
+	if (mine)
+		rq->borrowed--;
 	xtal_unlock(&rq->lock);
 	xtal_receive_queue_put(rq);
+	return mine;
 }
 
 bool xtal_receive_queue_return(struct xtal_receive_queue *rq, const struct xtal_inbound *in)
 {
-	bool flush;
+	bool flush, mine;
 
 	xtal_lock(&rq->lock);
-	rq->borrowed--;
-	flush = rq->state == XTAL_RECEIVE_ERROR;
-	if (rq->state == XTAL_RECEIVE_READY) {
+	mine = rq->era == in->era; /* else a reset has forgotten it */
+	if (mine)
+		rq->borrowed--;
+	flush = mine && rq->state == XTAL_RECEIVE_ERROR;
+	if (mine && rq->state == XTAL_RECEIVE_READY) {
 		struct xtal_receive *r = entry(rq, --rq->head);
 
 		r->user = in->user;
@@ -188,6 +225,27 @@ bool xtal_receive_queue_return(struct xtal_receive_queue *rq, const struct xtal_
 	xtal_unlock(&rq->lock);
 	xtal_receive_queue_put(rq);
 	return !flush;
+}
+
+void xtal_receive_queue_unflush(struct xtal_receive_queue *rq, const struct xtal_endpoint *ep)
+{
+	xtal_lock(&rq->lock);
+	if (rq->flushed == ep)
+		rq->flushed = NULL;
+	xtal_unlock(&rq->lock);
+}
+
+/* Under the lock: an era is over. Until nothing lands in its buffers any more; the state is RESET. */
+static void end_era(struct xtal_receive_queue *rq)
+{
+	const unsigned old = rq->era++ & 1;
+
+	rq->borrowed = 0;
+	while (rq->landing[old]) {
+		xtal_unlock(&rq->lock);
+		xtal_os_sleep_ns(10000);
+		xtal_lock(&rq->lock);
+	}
 }
 
 static bool may_become(enum xtal_receive_state from, enum xtal_receive_state to)
@@ -216,6 +274,7 @@ int xtal_receive_queue_set_state(struct xtal_receive_queue *rq, enum xtal_receiv
 		return err;
 	}
 	rq->state = state;
+	rq->flushed = state == XTAL_RECEIVE_ERROR ? flushed : NULL;
 	/* In ERROR nothing is taken any more: the rest is ours. */
 	while (state != XTAL_RECEIVE_READY && rq->head != rq->tail) {
 		uint64_t user = entry(rq, rq->head++)->user;
@@ -223,9 +282,11 @@ int xtal_receive_queue_set_state(struct xtal_receive_queue *rq, enum xtal_receiv
 		if (!flushed || state != XTAL_RECEIVE_ERROR)
 			continue;
 		xtal_unlock(&rq->lock);
-		xtal_endpoint_flushed(flushed, user);
+		xtal_endpoint_flushed(flushed, user, UINT64_MAX);
 		xtal_lock(&rq->lock);
 	}
+	if (state == XTAL_RECEIVE_RESET)
+		end_era(rq);
 	xtal_unlock(&rq->lock);
 	return 0;
 }

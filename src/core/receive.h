@@ -35,8 +35,9 @@ XTAL_INTERNAL_API int xtal_receive_queue_destroy(struct xtal_receive_queue **rq)
 
 /*
  * Posts one buffer, of count pieces in the program's memory (registered or not), which is
- * written by messages until its record is polled. user: for the record. Errors: -EINVAL (more pieces than
- * max_sges), -EAGAIN (full), -ENOTCONN (RESET), -ECHILD.
+ * written by messages until its record is polled. user: for the record. In ERROR it is flushed at
+ * once. Errors: -EINVAL (more pieces than max_sges), -EAGAIN (full; in ERROR: depth records are not
+ * polled), -ENOMEM (in ERROR), -ENOTCONN (RESET), -ECHILD.
  */
 XTAL_INTERNAL_API int xtal_receive_queue_post(struct xtal_receive_queue *rq,
 					      const struct xtal_sge *sges, uint32_t count,
@@ -51,8 +52,12 @@ enum xtal_receive_state {
 	XTAL_RECEIVE_READY = 1,
 	XTAL_RECEIVE_ERROR = 2, /* messages fail at their senders; buffers are flushed */
 };
-/* flushed: whose records (status FLUSHED) the posted buffers become when the state gets ERROR; NULL:
- * they are forgotten. Errors: -EPERM for READY to RESET, RESET to ERROR, ERROR to READY. */
+/*
+ * flushed: whose records (status FLUSHED) the posted buffers become when the state gets ERROR, and
+ * those that are posted while it is; NULL: they are forgotten. A message that is coming in then is
+ * received yet. RESET: it fails at its sender, and no byte of a buffer changes after the call.
+ * Errors: -EPERM for READY to RESET, RESET to ERROR, ERROR to READY.
+ */
 XTAL_INTERNAL_API int xtal_receive_queue_set_state(struct xtal_receive_queue *rq,
 						   enum xtal_receive_state state,
 						   struct xtal_endpoint *flushed);

@@ -29,8 +29,11 @@ struct xtal_receive_queue {
 	struct xtal_lock lock; /* all below */
 	enum xtal_receive_state state;
 	uint64_t head, tail;
-	uint32_t borrowed; /* taken by messages that are coming in: they may come back */
-	uint32_t limit;    /* fewer: an event; 0: none */
+	uint64_t era;        /* so often it was RESET: what was taken before goes nowhere */
+	uint32_t borrowed;   /* taken in this era by messages that are coming in */
+	uint32_t landing[2]; /* pieces that are being put in place, by era's last bit */
+	uint32_t limit;      /* fewer: an event; 0: none */
+	struct xtal_endpoint *flushed; /* ERROR: whose records posted buffers become, or NULL */
 };
 
 /* How a message ended, until it is polled. */
@@ -55,6 +58,7 @@ struct xtal_endpoint {
 	struct xtal_lock ring_lock; /* the producers' */
 	struct xtal_receipt *ring;
 	uint64_t size, head, tail; /* size: a power of two */
+	uint64_t reserved;         /* places for messages that are coming in */
 	_Atomic bool some;         /* there are receipts: a hint, for a look without the lock */
 };
 

@@ -10,15 +10,22 @@ struct xtal_endpoint;
 struct xtal_inbound;
 struct xtal_receive_queue;
 
-/* The oldest buffer becomes the message's, until one of the next two. A status. */
+/* The oldest buffer becomes the message's, until used or return. A status. */
 uint32_t xtal_receive_queue_take(struct xtal_receive_queue *rq, struct xtal_inbound *in);
-/* It was used. */
-void xtal_receive_queue_used(struct xtal_receive_queue *rq);
+/* Around each store to the buffer. False: the queue was reset meanwhile, nothing may land there. */
+bool xtal_receive_queue_land(struct xtal_receive_queue *rq, const struct xtal_inbound *in);
+void xtal_receive_queue_landed(struct xtal_receive_queue *rq, const struct xtal_inbound *in);
+/* It was used. False: the queue was reset meanwhile, and nobody is told of the buffer. */
+bool xtal_receive_queue_used(struct xtal_receive_queue *rq, const struct xtal_inbound *in);
 /* It was not, and is the oldest again. False: it is to be flushed instead. */
 bool xtal_receive_queue_return(struct xtal_receive_queue *rq, const struct xtal_inbound *in);
 void xtal_receive_queue_put(struct xtal_receive_queue *rq);
+/* The endpoint goes: nothing is flushed to it any more. */
+void xtal_receive_queue_unflush(struct xtal_receive_queue *rq, const struct xtal_endpoint *ep);
 
-/* A posted buffer is handed back unused. */
-void xtal_endpoint_flushed(struct xtal_endpoint *ep, uint64_t user);
+/* A posted buffer is handed back unused. Errors: -EAGAIN (most records are not polled yet), -ENOMEM. */
+int xtal_endpoint_flushed(struct xtal_endpoint *ep, uint64_t user, uint64_t most);
+void xtal_endpoint_get(struct xtal_endpoint *ep);
+void xtal_endpoint_put(struct xtal_endpoint *ep);
 
 #endif

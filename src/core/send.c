@@ -6,6 +6,7 @@
  * a message waits behind one until it has been answered.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "core/carrier.h"
 #include "core/context_impl.h"
@@ -14,6 +15,7 @@
 #include "core/messages.h"
 #include "core/queue_shared.h"
 #include "os/proc.h"
+#include "os/vm.h"
 #include "xtal.h"
 
 /* A receiver that is not ready for long is asked less often, if it may take for ever. */
@@ -64,6 +66,38 @@ void xtal_send_request(const struct xtal_pending *p, struct xtal_request *r)
 	r->notify.token = m.id;
 }
 
+/* A part of the program's memory, announced and guarded. A status. */
+static uint32_t fetch(struct xtal_queue *q, uint64_t addr, uint8_t *out, uint64_t len)
+{
+	int err;
+
+	if (xtal_registry_enter_local(&q->ctx->registry, q->ctx->number, addr, len, &q->lane.local))
+		return XTAL_LOCAL_ACCESS;
+	err = xtal_os_guarded_get(out, (const void *)(uintptr_t)addr, len);
+	/* Release: the copy is over. Partner: xtal_lanes_busy(). */
+	atomic_store_explicit(&q->lane.local, 0, memory_order_release);
+	return err ? XTAL_LOCAL_ACCESS : XTAL_OK;
+}
+
+/* Data where the program has it: piece by piece over memory of our own, since whoever announces one
+ * segment must not wait for another. A status. */
+static uint32_t deliver_registered(struct xtal_queue *q, const struct xtal_op *op,
+				   struct xtal_inbound *in)
+{
+	uint64_t most = op->len < XTAL_MSG_PIECE ? op->len : XTAL_MSG_PIECE;
+	uint8_t *bytes = malloc(most);
+	uint32_t status = bytes ? XTAL_OK : XTAL_LOCAL_OPERATION;
+
+	for (uint64_t at = 0, n; at < op->len && !status; at += n) {
+		n = op->len - at < most ? op->len - at : most;
+		status = fetch(q, op->local + at, bytes, n);
+		if (!status)
+			status = xtal_inbound_put(in, &q->lane.notify, at, bytes, n);
+	}
+	free(bytes);
+	return status;
+}
+
 /* The receiver is in this process, and everything happens here. A status. */
 static uint32_t deliver(struct xtal_queue *q, struct xtal_pending *p, struct xtal_context *to)
 {
@@ -74,11 +108,18 @@ static uint32_t deliver(struct xtal_queue *q, struct xtal_pending *p, struct xta
 	in.endpoint = NULL;
 	make_envelope(q, p, &envelope);
 	status = xtal_inbound_begin(&in, to, &envelope);
-	if (status || p->op.opcode == XTAL_OP_WRITE_IMM)
-		return status ? status : xtal_inbound_end(&in);
-	status = xtal_inbound_put(&in, &q->lane.notify, 0, (const uint8_t *)(uintptr_t)p->op.local,
-				  p->op.len, false);
-	return status ? status : xtal_inbound_end(&in);
+	if (!status && p->op.opcode != XTAL_OP_WRITE_IMM && p->op.len) {
+		if (p->op.flags & XTAL_OP_OWN_PAYLOAD)
+			status = xtal_inbound_put(&in, &q->lane.notify, 0,
+						  (const uint8_t *)(uintptr_t)p->op.local,
+						  p->op.len);
+		else
+			status = deliver_registered(q, &p->op, &in);
+	}
+	if (!status)
+		return xtal_inbound_end(&in);
+	xtal_inbound_abandon(&in);
+	return status;
 }
 
 /* Local data that is not our own must be registered while it is sent. */

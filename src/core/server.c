@@ -79,19 +79,18 @@ int xtal_session_refuse(struct xtal_session *s, uint32_t status, const char *tex
 }
 
 static uint32_t serve_send(struct xtal_session *s, const struct xtal_responder_effect *e,
-			   const uint8_t *payload, bool own_thread)
+			   const uint8_t *payload)
 {
 	uint32_t status = XTAL_OK;
 
 	if (e->first)
 		status = xtal_execute_send_begin(s->ctx, &s->inbound, e);
-	return status ? status
-		      : xtal_execute_send_piece(&s->lane, s->inbound, e, payload, own_thread);
+	return status ? status : xtal_execute_send_piece(&s->lane, s->inbound, e, payload);
 }
 
 /* Under the serving lock. A reply is made in place; the effect's payload is in the ring. */
 static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8_t *payload,
-		      size_t len, bool own_thread, const char **why)
+		      size_t len, const char **why)
 {
 	struct xtal_responder_effect e;
 	struct xtal_ring_slot slot;
@@ -133,7 +132,7 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 		else if (e.kind == XTAL_RESPONDER_ATOMIC)
 			status = xtal_execute_atomic(s->ctx, &s->lane, &e, old);
 		else
-			status = serve_send(s, &e, payload, own_thread);
+			status = serve_send(s, &e, payload);
 		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, old,
 					   xtal_os_now(), &answer))
 			return true;
@@ -152,7 +151,7 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 
 /* Executes waiting frames, a bounded number at a time so that no peer starves the others. Under the
  * serving lock. */
-static bool serve(struct xtal_session *s, bool own_thread)
+static bool serve(struct xtal_session *s)
 {
 	const uint8_t *header, *payload;
 	const char *why = "broken ring";
@@ -168,7 +167,7 @@ static bool serve(struct xtal_session *s, bool own_thread)
 			n = xtal_ring_peek(&s->ring, &header, &payload, &len);
 		else /* full, or the initiator's counter makes no sense */
 			n = xtal_ring_consumed(&s->ring, &unused);
-		if (n > 0 && !serve_one(s, header, payload, len, own_thread, &why))
+		if (n > 0 && !serve_one(s, header, payload, len, &why))
 			n = -EPROTO;
 		if (n < 0)
 			s->broken = why;
@@ -214,7 +213,7 @@ static bool drain(struct xtal_drain *d)
 	if (!xtal_trylock(&ctx->serving.lock))
 		return false;
 	if (!s->broken && !is_polled(ctx, xtal_os_now()))
-		did = serve(s, false);
+		did = serve(s);
 	broken = s->broken;
 	xtal_unlock(&ctx->serving.lock);
 	if (!broken)
@@ -259,7 +258,7 @@ static void after_sleep(struct xtal_drain *d)
  * agent, which from then on looks whether somebody still polls. */
 static void serve_myself(struct xtal_session *s)
 {
-	serve(s, true);
+	serve(s);
 	if (s->broken)
 		xtal_os_event_signal(xtal_agent_doorbell());
 }

@@ -193,7 +193,7 @@ void xtal_tcp_forget_send(struct xtal_tcp_session *s)
 static void finish_send(struct xtal_tcp_session *s, const uint8_t *payload, uint64_t now)
 {
 	uint32_t status =
-		xtal_execute_send_piece(xtal_agent_lane(), s->inbound, &s->effect, payload, false);
+		xtal_execute_send_piece(xtal_agent_lane(), s->inbound, &s->effect, payload);
 
 	xtal_target_result(&s->target, (enum xtal_status)status, NULL, now);
 }
