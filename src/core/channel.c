@@ -28,6 +28,7 @@ int xtal_channel_create(struct xtal_context *ctx, struct xtal_channel **out)
 		free(ch);
 		return err;
 	}
+	atomic_fetch_add(&ctx->channel_count, 1);
 	*out = ch;
 	return 0;
 }
@@ -39,6 +40,8 @@ int xtal_channel_destroy(struct xtal_channel **chp)
 	if (atomic_load(&ch->users) && !ch->ctx->foreign)
 		return -EBUSY;
 	*chp = NULL;
+	if (!ch->ctx->foreign)
+		atomic_fetch_sub(&ch->ctx->channel_count, 1);
 	xtal_os_close(ch->fd);
 	free(ch);
 	return 0;

@@ -174,26 +174,48 @@ static void lose_self(struct xtal_context *other, void *arg)
 	xtal_links_close(other, arg);
 }
 
+/* Objects of the context that still exist: false, and a sentence that names them. */
+static bool is_empty(struct xtal_context *ctx)
+{
+	struct {
+		const char *name;
+		uint32_t count;
+	} kinds[] = {
+		{ "queues", 0 },
+		{ "segments", 0 },
+		{ "endpoints", atomic_load(&ctx->endpoint_count) },
+		{ "receive queues", atomic_load(&ctx->receive_queue_count) },
+		{ "completion queues", atomic_load(&ctx->cq_count) },
+		{ "event channels", atomic_load(&ctx->channel_count) },
+	};
+	char text[160] = "";
+	size_t len = 0;
+
+	xtal_lock(&ctx->queues_lock);
+	kinds[0].count = ctx->queue_count;
+	xtal_unlock(&ctx->queues_lock);
+	xtal_lock(&ctx->registry.lock);
+	kinds[1].count = ctx->registry.count;
+	xtal_unlock(&ctx->registry.lock);
+	for (unsigned i = 0; i < XTAL_ARRAY_SIZE(kinds); i++)
+		if (kinds[i].count)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%u %s",
+						len ? ", " : "", kinds[i].count, kinds[i].name);
+	if (len)
+		xtal_explain("context with port %u: %s still exist", ctx->port, text);
+	return !len;
+}
+
 int xtal_context_close(struct xtal_context **ctxp)
 {
 	struct xtal_context *ctx = *ctxp;
-	uint32_t segments, queues;
 
 	if (ctx->foreign) {
 		*ctxp = NULL; /* the parent's: its threads may have been inside, so it stays */
 		return 0;
 	}
-	xtal_lock(&ctx->registry.lock);
-	segments = ctx->registry.count;
-	xtal_unlock(&ctx->registry.lock);
-	xtal_lock(&ctx->queues_lock);
-	queues = ctx->queue_count;
-	xtal_unlock(&ctx->queues_lock);
-	if (segments || queues) {
-		xtal_explain("context with port %u: %u queues and %u segments still exist",
-			     ctx->port, queues, segments);
+	if (!is_empty(ctx))
 		return -EBUSY;
-	}
 	*ctxp = NULL;
 	xtal_engine_hide(ctx);
 	xtal_agent_call(close_on_agent, ctx);

@@ -62,6 +62,8 @@ struct xtal_context {
 
 	struct xtal_lock endpoints_lock;
 	struct xtal_list endpoints[64]; /* by address */
+	/* How many there are of what outlives no context. */
+	_Atomic uint32_t endpoint_count, receive_queue_count, cq_count, channel_count;
 
 	int async_fd;
 	struct xtal_lock async_lock;

@@ -291,6 +291,7 @@ int xtal_endpoint_create(struct xtal_context *ctx, const struct xtal_endpoint_at
 	}
 	atomic_fetch_add(&attr->rq->users, 1);
 	atomic_fetch_add(&attr->cq->receivers, 1);
+	atomic_fetch_add(&ctx->endpoint_count, 1);
 	*out = ep;
 	return 0;
 }
@@ -312,6 +313,7 @@ void xtal_endpoint_destroy(struct xtal_endpoint **epp)
 	atomic_fetch_sub(&ep->attr.cq->receivers, 1);
 	xtal_feed_detach(&ep->feed);
 	atomic_fetch_sub(&ep->attr.rq->users, 1);
+	atomic_fetch_sub(&ep->ctx->endpoint_count, 1);
 	xtal_endpoint_put(ep);
 }
 

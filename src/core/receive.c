@@ -54,6 +54,7 @@ int xtal_receive_queue_create(struct xtal_context *ctx, const struct xtal_receiv
 		free(rq);
 		return -ENOMEM;
 	}
+	atomic_fetch_add(&ctx->receive_queue_count, 1);
 	*out = rq;
 	return 0;
 }
@@ -73,6 +74,8 @@ int xtal_receive_queue_destroy(struct xtal_receive_queue **rqp)
 	if (atomic_load(&rq->users) && !rq->ctx->foreign)
 		return -EBUSY;
 	*rqp = NULL;
+	if (!rq->ctx->foreign)
+		atomic_fetch_sub(&rq->ctx->receive_queue_count, 1);
 	xtal_receive_queue_put(rq);
 	return 0;
 }

@@ -130,6 +130,7 @@ int xtal_shared_cq_create(struct xtal_context *ctx, const struct xtal_shared_cq_
 	xtal_list_init(&cq->node);
 	if (cq->channel)
 		atomic_fetch_add(&cq->channel->users, 1);
+	atomic_fetch_add(&ctx->cq_count, 1);
 	*out = cq;
 	return 0;
 }
@@ -167,6 +168,7 @@ int xtal_shared_cq_destroy(struct xtal_shared_cq **cqp, bool wait)
 		if (cq->channel)
 			xtal_channel_forget(cq);
 		wait_for_acks(cq);
+		atomic_fetch_sub(&cq->ctx->cq_count, 1);
 	}
 	*cqp = NULL;
 	if (cq->channel)

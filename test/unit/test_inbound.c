@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "core/channel.h"
 #include "core/context.h"
 #include "core/inbound.h"
 #include "core/queue.h"
@@ -25,6 +26,7 @@
 #include "core/segment.h"
 #include "core/shared_cq.h"
 #include "lib/proc.h"
+#include "core/log.h"
 
 #define ID    0x30001u
 #define DEPTH 64u
@@ -250,6 +252,28 @@ static void a_registered_buffer_may_be_gone(void **state)
 	xtal_segment_unregister(&seg);
 }
 
+/* A program that closes too early hears what is left, and may go on. */
+static void a_context_in_use_is_not_closed(void **state)
+{
+	struct world *w = *state;
+	struct xtal_channel *channel;
+
+	assert_int_equal(xtal_channel_create(w->ctx, &channel), 0);
+	assert_int_equal(xtal_context_close(&w->ctx), -EBUSY);
+	assert_non_null(strstr(xtal_explanation(), "1 endpoints, 1 receive queues, 1 completion "
+						   "queues, 1 event channels still exist"));
+	xtal_endpoint_destroy(&w->ep);
+	assert_int_equal(xtal_context_close(&w->ctx), -EBUSY);
+	assert_int_equal(xtal_receive_queue_destroy(&w->rq), 0);
+	assert_int_equal(xtal_context_close(&w->ctx), -EBUSY);
+	assert_int_equal(xtal_shared_cq_destroy(&w->cq, false), 0);
+	assert_int_equal(xtal_context_close(&w->ctx), -EBUSY);
+	assert_non_null(strstr(xtal_explanation(), ": 1 event channels still exist"));
+	assert_int_equal(xtal_channel_destroy(&channel), 0);
+	assert_int_equal(xtal_context_close(&w->ctx), 0);
+	assert_int_equal(setup(state), 0);
+}
+
 /* ---- A message to oneself reads its source only while that is registered ---- */
 
 struct scribbler {
@@ -305,7 +329,7 @@ static void one_withdrawal(struct world *w)
 
 static void a_source_that_was_withdrawn_is_not_read(void **state)
 {
-	for (unsigned i = 0; i < 40; i++)
+	for (unsigned i = 0; i < proc_rounds(40, 2000); i++)
 		one_withdrawal(*state);
 }
 
@@ -319,6 +343,7 @@ int main(void)
 		TEST(what_is_posted_in_error_is_flushed),
 		TEST(messages_that_come_in_together_all_have_room),
 		TEST(a_registered_buffer_may_be_gone),
+		TEST(a_context_in_use_is_not_closed),
 		TEST(a_source_that_was_withdrawn_is_not_read),
 	};
 
