@@ -333,6 +333,7 @@ static int tcp_grant(struct xtal_link *link, const struct xtal_remote *remote, u
 				  .lo = 0,
 				  .hi = UINT64_MAX,
 				  .token = remote->token,
+				  .index = remote->index,
 				  .token_valid = remote->token_valid,
 				  .rights = XTAL_RIGHT_READ | XTAL_RIGHT_WRITE | XTAL_RIGHT_ATOMIC,
 				  .word = XTAL_SEG_LIVE,

@@ -358,6 +358,7 @@ static int take_grant(struct xtal_link *link, const struct xtal_resolve *r,
 				  .lo = c->addr,
 				  .hi = c->addr + c->len,
 				  .token = r->token,
+				  .index = r->index,
 				  .token_valid = r->token_valid,
 				  .rights = c->rights,
 				  .slot = c->slot,
@@ -505,6 +506,7 @@ void xtal_connect_ask(struct xtal_link *link)
 		c.addr = r->addr;
 		c.len = r->len;
 		c.token = r->token;
+		c.index = r->index;
 		c.rights = r->rights;
 		c.flags =
 			(r->token_valid ? XTAL_CONTROL_TOKEN : 0) | (r->hot ? XTAL_CONTROL_HOT : 0);

@@ -92,7 +92,8 @@ static bool notify_simple(const struct xtal_op *op, const struct xtal_xlat *t)
 	return t->reach.kind != XTAL_REACH_CMA && op->notify.addr >= t->lo &&
 	       op->notify.addr < t->hi && 8 <= t->hi - op->notify.addr &&
 	       op->notify.tid == t->tid && xtal_eid_equal(op->notify.eid, t->eid) &&
-	       op->notify.token == t->token && op->notify.token_valid == t->token_valid;
+	       op->notify.token == t->token && op->notify.index == t->index &&
+	       op->notify.token_valid == t->token_valid;
 }
 
 /* Moves what op asks for: 0 or -errno; *status is set when the operation is at fault. */

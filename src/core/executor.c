@@ -71,6 +71,7 @@ static struct xtal_access whole(const struct xtal_responder_effect *e, uint32_t 
 	return (struct xtal_access){ .addr = e->addr,
 				     .len = e->total,
 				     .token = e->token,
+				     .index = e->key,
 				     .token_valid = e->token_valid,
 				     .rights = rights };
 }
@@ -83,6 +84,7 @@ uint32_t xtal_execute_enter(struct xtal_context *ctx, struct xtal_lane *lane,
 	struct xtal_access word = { .addr = e->notify.addr,
 				    .len = 8,
 				    .token = e->notify.token,
+				    .index = e->key,
 				    .token_valid = e->notify_token_valid,
 				    .rights = XTAL_RIGHT_WRITE };
 	struct xtal_found found;

@@ -120,6 +120,7 @@ void xtal_grant_used(struct xtal_grant *g)
 				    .addr = g->lo,
 				    .len = g->hi - g->lo,
 				    .token = g->token,
+				    .index = g->index,
 				    .token_valid = g->token_valid,
 				    .rights = g->rights,
 				    .hot = true };
@@ -138,8 +139,8 @@ static bool grant_matches(void *value, void *arg)
 	const struct xtal_grant *g = value;
 	const struct grant_match *m = arg;
 
-	return g->token == m->remote->token && g->token_valid == m->remote->token_valid &&
-	       (g->rights & m->rights) == m->rights &&
+	return g->token == m->remote->token && g->index == m->remote->index &&
+	       g->token_valid == m->remote->token_valid && (g->rights & m->rights) == m->rights &&
 	       atomic_load_explicit(g->slot_word, memory_order_relaxed) == g->word;
 }
 
@@ -151,6 +152,7 @@ static int resolve_self(struct xtal_link *link, const struct xtal_remote *remote
 	struct xtal_access access = { .addr = remote->addr,
 				      .len = len,
 				      .token = remote->token,
+				      .index = remote->index,
 				      .token_valid = remote->token_valid,
 				      .rights = rights };
 	struct xtal_found found;
@@ -171,6 +173,7 @@ static int resolve_self(struct xtal_link *link, const struct xtal_remote *remote
 		.lo = found.lo,
 		.hi = found.hi,
 		.token = remote->token,
+		.index = remote->index,
 		.token_valid = remote->token_valid,
 		.rights = found.rights,
 		.slot = found.slot,
@@ -220,8 +223,8 @@ static struct xtal_resolve *question(struct xtal_link *link, const struct xtal_r
 	for (struct xtal_list *n = link->resolves.next; n != &link->resolves; n = n->next) {
 		r = xtal_container_of(n, struct xtal_resolve, node);
 		if (r->addr == remote->addr && r->len == len && r->token == remote->token &&
-		    r->token_valid == remote->token_valid && r->rights == rights && !r->sent &&
-		    !r->hot)
+		    r->index == remote->index && r->token_valid == remote->token_valid &&
+		    r->rights == rights && !r->sent && !r->hot)
 			return r;
 	}
 	r = calloc(1, sizeof(*r));
@@ -231,6 +234,7 @@ static struct xtal_resolve *question(struct xtal_link *link, const struct xtal_r
 				    .addr = remote->addr,
 				    .len = len,
 				    .token = remote->token,
+				    .index = remote->index,
 				    .token_valid = remote->token_valid,
 				    .rights = rights };
 	xtal_list_append(&link->resolves, &r->node);

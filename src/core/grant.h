@@ -29,7 +29,7 @@ struct xtal_grant {
 	_Atomic uint32_t refs;
 	struct xtal_link *link;
 	uint64_t lo, hi;
-	uint32_t token, rights, slot;
+	uint32_t token, index, rights, slot;
 	bool token_valid;
 	uint64_t word;
 	const _Atomic uint64_t *slot_word;
@@ -44,7 +44,7 @@ struct xtal_grant {
 struct xtal_resolve {
 	struct xtal_list node;
 	uint64_t id, addr, len;
-	uint32_t token, rights;
+	uint32_t token, index, rights;
 	bool token_valid, sent;
 	bool hot; /* a hint only: the answer is not used */
 };

@@ -117,6 +117,7 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 		.len = op->len,
 		.token = op->remote.token,
 		.tid = op->remote.tid,
+		.key = op->remote.index,
 		.flags = op->remote.token_valid ? XTAL_MSG_TOKEN : 0,
 		.deadline = now + p->queue->timeout_ns,
 		.limit = p->queue->timeout_ns,
@@ -158,7 +159,9 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 	case XTAL_OP_NOP:
 		return XTAL_UNSUPPORTED;
 	}
+	/* There is one index for both. */
 	if (op->flags & XTAL_OP_NOTIFY && op->notify.tid == op->remote.tid &&
+	    op->notify.index == op->remote.index &&
 	    xtal_eid_equal(op->notify.eid, op->remote.eid)) {
 		r.flags |= XTAL_MSG_NOTIFY | (op->notify.token_valid ? XTAL_MSG_NOTIFY_TOKEN : 0);
 		r.notify = (struct xtal_msg_notify){ .addr = op->notify.addr,

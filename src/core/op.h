@@ -46,6 +46,7 @@ struct xtal_remote {
 	uint32_t tid; /* owner's context: incarnation bits (1..15, or XTAL_INCARNATION_ANY) << 16
 		       * | port; 0: unset */
 	uint32_t token;
+	uint32_t index;   /* the segment's at its owner (xtal_segment_attr); 0: whichever it is */
 	bool token_valid; /* send the token */
 };
 

@@ -25,6 +25,7 @@ static int submit(struct xtal_link *link, struct xtal_pending *p)
 		.len = p->op.len,
 		.token = p->op.remote.token,
 		.tid = p->op.remote.tid,
+		.key = p->op.remote.index,
 		.flags = p->op.remote.token_valid ? XTAL_MSG_TOKEN : 0,
 		.rights = XTAL_MSG_RIGHT_READ,
 		/* Nobody's link ends because our question takes long. */

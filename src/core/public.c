@@ -82,7 +82,7 @@ int xtal_describe(const void *segment, struct xtal_descriptor *out)
 	memset(out, 0, sizeof(*out));
 	eid_bytes(seg->ctx->dev->eid, out->eid);
 	out->tid = out->uasid = xtal_context_tid(seg->ctx);
-	out->token_id = seg->slot + 1;
+	out->token_id = seg->index ? seg->index : seg->slot + 1;
 	out->token = seg->token;
 	out->token_valid = seg->token_valid;
 	out->va = seg->addr;

@@ -204,6 +204,7 @@ int xtal_segment_register(struct xtal_context *ctx, const struct xtal_segment_at
 				      .token = attr->token,
 				      .token_valid = attr->token_valid,
 				      .any_token = attr->any_token,
+				      .index = attr->index,
 				      .rights = attr->rights };
 	xtal_object_find(seg->addr, seg->len, &seg->backing);
 	xtal_lock(&ctx->registry.lock);
@@ -298,7 +299,7 @@ static bool is_moving(uint64_t word)
 
 struct match {
 	const struct xtal_access *access;
-	bool token_wrong, right_missing;
+	bool index_wrong, token_wrong, right_missing;
 };
 
 static bool matches(void *value, void *arg)
@@ -308,6 +309,10 @@ static bool matches(void *value, void *arg)
 	bool token = m->access->token_valid ? m->access->token == seg->token
 					    : !seg->token || !seg->token_valid;
 
+	if (m->access->index && seg->index && m->access->index != seg->index) {
+		m->index_wrong = true;
+		return false;
+	}
 	if (!token && !seg->any_token) {
 		m->token_wrong = true;
 		return false;
@@ -332,6 +337,7 @@ static int find(struct xtal_registry *r, const struct xtal_access *access, struc
 	if (!seg) {
 		out->why = m.right_missing ? "the segment does not grant this kind of access"
 			   : m.token_wrong ? "the token does not match"
+			   : m.index_wrong ? "the segment there has another id"
 					   : "no registered segment covers the range";
 		return XTAL_REMOTE_ACCESS;
 	}

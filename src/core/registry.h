@@ -17,7 +17,7 @@
 struct xtal_segment {
 	struct xtal_context *ctx;
 	uint64_t addr, len;
-	uint32_t token;
+	uint32_t token, index;
 	bool token_valid, any_token;
 	uint32_t rights;
 	uint32_t slot;
@@ -45,6 +45,7 @@ void xtal_registry_fini(struct xtal_registry *r);
 struct xtal_access {
 	uint64_t addr, len;
 	uint32_t token;
+	uint32_t index; /* the segment's; 0: any */
 	bool token_valid;
 	uint32_t rights;
 };

@@ -22,6 +22,7 @@ struct xtal_segment_attr {
 	uint32_t token;
 	bool token_valid; /* false: also requests without a token are accepted */
 	bool any_token;   /* tokens are not looked at */
+	uint32_t index;   /* requests that name another one are refused; 0: it has none */
 	uint32_t rights;  /* for peers; local use is always allowed */
 };
 

@@ -470,6 +470,7 @@ static int resolve(struct xtal_session *s, const struct xtal_control *c)
 	struct xtal_access access = { .addr = c->addr,
 				      .len = c->len,
 				      .token = c->token,
+				      .index = c->index,
 				      .token_valid = c->flags & XTAL_CONTROL_TOKEN,
 				      .rights = c->rights };
 	struct xtal_found found;

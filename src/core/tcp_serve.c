@@ -40,7 +40,7 @@ static void watch(struct xtal_tcp_conn *c, unsigned what)
 struct pinned {
 	struct xtal_tcp_conn *conn;
 	uint64_t lo, hi; /* hi 0: none */
-	uint32_t token;
+	uint32_t token, index;
 	bool token_valid;
 };
 
@@ -51,6 +51,7 @@ static int pin(void *arg, const struct xtal_tcp_frame *f, const void **base)
 	struct xtal_access access = { .addr = f->tag[0],
 				      .len = f->payload,
 				      .token = (uint32_t)f->tag[1],
+				      .index = (uint32_t)(f->tag[1] >> 32),
 				      .token_valid = f->tag[2],
 				      .rights = XTAL_RIGHT_READ };
 	struct xtal_found found;
@@ -58,7 +59,7 @@ static int pin(void *arg, const struct xtal_tcp_frame *f, const void **base)
 	*base = (const void *)(uintptr_t)access.addr;
 	if (p->hi) /* one at a time: it may not be waited for a second one */
 		return access.addr >= p->lo && access.addr + access.len <= p->hi &&
-				       access.token == p->token &&
+				       access.token == p->token && access.index == p->index &&
 				       access.token_valid == p->token_valid
 			       ? 0
 			       : -EAGAIN;
@@ -67,6 +68,7 @@ static int pin(void *arg, const struct xtal_tcp_frame *f, const void **base)
 	p->lo = found.lo;
 	p->hi = found.hi;
 	p->token = access.token;
+	p->index = access.index;
 	p->token_valid = access.token_valid;
 	return 0;
 }
@@ -128,7 +130,7 @@ static enum outcome push(struct xtal_tcp_conn *c, uint64_t now)
 		if (out->copied)
 			memcpy(out->small, s->small, f.payload);
 		out->tag[0] = f.addr;
-		out->tag[1] = s->effect.token;
+		out->tag[1] = (uint64_t)s->effect.key << 32 | s->effect.token;
 		out->tag[2] = s->effect.token_valid;
 		xtal_tcp_commit(&c->stream);
 		xtal_target_sent(&s->target, now);

@@ -209,6 +209,7 @@ int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal
 		.eid = r->eid,
 		.tid = r->tid,
 		.token = r->token,
+		.index = r->index,
 		.token_valid = r->token_valid,
 		.full_fence = link->full_fence,
 		.path = (uint8_t)grant->path,

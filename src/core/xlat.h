@@ -43,7 +43,7 @@ struct xtal_xlat {
 	uint64_t put8_by_cma; /* as put8, by process_vm_writev */
 	uint64_t hi;          /* 0: empty */
 	struct xtal_eid eid;
-	uint32_t tid, token;
+	uint32_t tid, token, index;
 	bool token_valid, full_fence;
 	uint8_t path;
 	uint8_t rights;
@@ -94,7 +94,8 @@ static inline bool xtal_xlat_covers(const struct xtal_xlat *t, const struct xtal
 				    uint64_t len)
 {
 	uint64_t differ = (r->eid.lo ^ t->eid.lo) | (r->eid.hi ^ t->eid.hi) | (r->tid ^ t->tid) |
-			  (r->token ^ t->token) | (uint64_t)(r->token_valid ^ t->token_valid);
+			  (r->token ^ t->token) | (r->index ^ t->index) |
+			  (uint64_t)(r->token_valid ^ t->token_valid);
 
 	/* One branch instead of five: they nearly always agree. */
 	return xtal_covers(t->lo, t->hi, r->addr, len) && !differ;

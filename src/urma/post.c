@@ -150,6 +150,7 @@ static inline urma_status_t set_remote(struct xtal_remote *out, struct xtal_key 
 		.eid = d->target->where.eid,
 		.tid = d->target->where.tid,
 		.token = token ? sge->user_tseg->token_value.token : 0,
+		.index = sge->user_tseg->token_id,
 		.token_valid = token,
 	};
 	return URMA_SUCCESS;

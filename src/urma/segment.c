@@ -73,7 +73,7 @@ static bool cfg_is_bad(const struct ub_context *c, const urma_seg_cfg_t *cfg)
 }
 
 /* Registers with the core and names the segment for xtal.h. 0 or -errno. */
-static int open_segment(struct ub_segment *s, const urma_seg_cfg_t *cfg)
+static int open_segment(struct ub_segment *s, const urma_seg_cfg_t *cfg, uint32_t token_id)
 {
 	const bool token = cfg->flag.bs.token_policy == URMA_TOKEN_PLAIN_TEXT;
 	struct xtal_segment_attr attr = {
@@ -82,6 +82,7 @@ static int open_segment(struct ub_segment *s, const urma_seg_cfg_t *cfg)
 		.token = token ? cfg->token_value.token : 0,
 		.token_valid = token,
 		.any_token = !token,
+		.index = token_id,
 		.rights = core_rights(cfg->flag.bs.access),
 	};
 	int error = xtal_segment_register(s->ctx->core, &attr, &s->core);
@@ -116,6 +117,7 @@ static void fill_registered(struct ub_segment *s, const urma_seg_cfg_t *cfg,
 		.eid = s->ctx->device->eid,
 		.tid = s->ctx->pub.uasid,
 		.token = token ? cfg->token_value.token : 0,
+		.index = token_id->token_id,
 		.token_valid = token,
 	};
 	s->len = cfg->len;
@@ -155,7 +157,7 @@ urma_target_seg_t *urma_register_seg(urma_context_t *ctx, urma_seg_cfg_t *seg_cf
 	s = calloc(1, sizeof(*s));
 	if (s)
 		s->ctx = c;
-	error = s ? open_segment(s, seg_cfg) : -ENOMEM;
+	error = s ? open_segment(s, seg_cfg, token_id->token_id) : -ENOMEM;
 	if (error) {
 		ub_refuse("urma_register_seg: va 0x%llx with %llu bytes: %s",
 			  (unsigned long long)seg_cfg->va, (unsigned long long)seg_cfg->len,
@@ -274,6 +276,7 @@ urma_target_seg_t *urma_import_seg(urma_context_t *ctx, urma_seg_t *seg, urma_to
 		.eid = ub_eid_resolve(c, &eid),
 		.tid = seg->ubva.uasid,
 		.token = token ? token_value->token : 0,
+		.index = seg->token_id,
 		.token_valid = token,
 	};
 	s->len = seg->len;

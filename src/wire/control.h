@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define XTAL_CONTROL_MAGIC   0x434c5458u
-#define XTAL_CONTROL_VERSION 2u
+#define XTAL_CONTROL_VERSION 3u
 
 enum xtal_control_type {
 	XTAL_CONTROL_HELLO = 1, /* initiator: who I am, whom I look for */
@@ -49,6 +49,7 @@ struct xtal_control {
 	uint32_t pipeline;    /* HELLO */
 	uint64_t addr, len;   /* RESOLVE; GRANT: the whole segment */
 	uint32_t token, rights;
+	uint32_t index, unused;       /* RESOLVE: the segment's; 0: any */
 	uint32_t slot;                /* GRANT */
 	uint32_t ring_bytes;          /* WELCOME: capacity of each ring */
 	uint64_t word;                /* GRANT: the slot's word */

@@ -107,8 +107,8 @@ struct xtal_msg {
 	uint64_t payload;     /* bytes that follow the header: piece or 0 */
 	uint32_t token;       /* of the target segment */
 	uint32_t tid;         /* the target context's id in the API's form */
-	uint32_t key;        /* the segment's index (token_id, rkey); 0: found by address. SEND: the
-				* endpoint's id */
+	uint32_t key;        /* the segment's index (token_id, rkey), and the notify word's; 0: any.
+				* SEND: the endpoint's id */
 	uint32_t rights;     /* of enum xtal_msg_right */
 	uint64_t operand[2]; /* ATOMIC: low word first, no bits beyond operand_size; RESPONSE
 				* to it: the old value. SEND: the immediate value, 0 */

@@ -305,6 +305,56 @@ static void a_wrong_token_shows_at_the_access(void **state)
 	urma_pair_close(&p);
 }
 
+/* The right token and range with another segment's id: not this one. 0 names none. */
+static void a_wrong_token_id_shows_at_the_access(void **state)
+{
+	urma_import_seg_flag_t flag = { 0 };
+	urma_token_t token = { URMA_SIDE_TOKEN };
+	urma_user_tseg_t user = { .attr.bs.token_policy = URMA_TOKEN_PLAIN_TEXT,
+				  .token_value = token };
+	struct urma_request r;
+	struct urma_pair p;
+	struct urma_peer peer;
+	urma_seg_t seg;
+
+	(void)state;
+	urma_pair_open(&p, 4 * KIB);
+	peer = p.peer;
+	for (int32_t i = 0; i < 3; i++) {
+		static const uint32_t wrong[] = { 0, 6, 0x80000 };
+		bool good = i == 0;
+
+		seg = p.told.seg;
+		seg.token_id ^= wrong[i];
+		peer.seg = urma_import_seg(p.side.ctx, &seg, &token, 0, flag);
+		assert_non_null(peer.seg);
+		urma_request_write(&r, &peer, p.base, p.mem.data, 8);
+		right_is_checked(&p, &r, good);
+		urma_request_read(&r, &peer, p.base, p.mem.data, 8);
+		right_is_checked(&p, &r, good);
+		urma_request_fetch(&r, &peer, URMA_OPC_FADD, p.base, p.mem.data, 8, 1);
+		right_is_checked(&p, &r, good);
+		/* The word of a notify alone. */
+		urma_request_write(&r, &p.peer, p.base, p.mem.data, 8);
+		r.wr.opcode = URMA_OPC_WRITE_NOTIFY;
+		r.dst[1] = (urma_sge_t){ .addr = p.base + 64, .len = 8, .tseg = peer.seg };
+		r.wr.rw.dst.num_sge = 2;
+		right_is_checked(&p, &r, good);
+		assert_int_equal(urma_unimport_seg(peer.seg), URMA_SUCCESS);
+		urma_request_write(&r, &p.peer, p.base, p.mem.data, 8);
+		user.token_id = seg.token_id;
+		r.dst[0].tseg = NULL;
+		r.dst[0].user_tseg = &user;
+		right_is_checked(&p, &r, good);
+	}
+	seg.token_id = 0;
+	peer.seg = urma_import_seg(p.side.ctx, &seg, &token, 0, flag);
+	urma_request_write(&r, &peer, p.base, p.mem.data, 8);
+	right_is_checked(&p, &r, true);
+	assert_int_equal(urma_unimport_seg(peer.seg), URMA_SUCCESS);
+	urma_pair_close(&p);
+}
+
 static void without_a_policy_any_token_will_do(void **state)
 {
 	struct urma_pair_attr attr = { .side = { .no_token = true, .rnr_retry = 7 },
@@ -375,6 +425,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_failure_may_suspend_instead),
 		cmocka_unit_test(rights_are_granted_as_registered),
 		cmocka_unit_test(a_wrong_token_shows_at_the_access),
+		cmocka_unit_test(a_wrong_token_id_shows_at_the_access),
 		cmocka_unit_test(without_a_policy_any_token_will_do),
 		cmocka_unit_test(a_failure_makes_an_asynchronous_event),
 	};
