@@ -102,11 +102,12 @@ static inline void set_remote(struct xtal_remote *out, const struct cdma_queue *
 	/* The manual's example names no context and no token: the caller's own, if it can be. */
 	if (xtal_unlikely(tid == 0 && !token_valid) && xtal_eid_equal(eid, q->own_eid))
 		tid = q->own_tid;
-	out->addr = seg->sva;
-	out->eid = eid;
-	out->tid = tid;
-	out->token = token_valid ? seg->token_value : 0;
-	out->token_valid = token_valid;
+	/* As a whole: what the core adds to it one day is zero here. */
+	*out = (struct xtal_remote){ .addr = seg->sva,
+				     .eid = eid,
+				     .tid = tid,
+				     .token = token_valid ? seg->token_value : 0,
+				     .token_valid = token_valid };
 }
 
 /* What set_remote() makes of these values depends on nothing else. */
