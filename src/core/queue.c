@@ -382,6 +382,22 @@ static struct xtal_link *overdue(struct xtal_queue *q, uint64_t now)
 	return link;
 }
 
+/* What helps a user to find out why. */
+static const char *state_of_owner(const struct xtal_link *link)
+{
+	if (link->tcp || !link->pid)
+		return "";
+	switch (xtal_os_process_state(link->pid)) {
+	case XTAL_OS_STOPPED:
+		return " (its process is stopped)";
+	case XTAL_OS_DEAD:
+		return " (its process is gone)";
+	case XTAL_OS_RUNNING:
+		break;
+	}
+	return " (its process lives; does it get processor time?)";
+}
+
 static void tick(struct xtal_queue *q, uint64_t now)
 {
 	struct xtal_link *late = NULL;
@@ -396,9 +412,9 @@ static void tick(struct xtal_queue *q, uint64_t now)
 	xtal_bias_unlock(&q->lock);
 	if (late) {
 		xtal_link_fail(late, XTAL_UNREACHABLE,
-			       "the owner of port %u made no progress for "
-			       "%llu ms",
-			       late->tid & 0xffff, (unsigned long long)(q->timeout_ns / 1000000));
+			       "the owner of port %u made no progress for %llu ms%s",
+			       late->tid & 0xffff, (unsigned long long)(q->timeout_ns / 1000000),
+			       state_of_owner(late));
 		xtal_link_put(late);
 	}
 }

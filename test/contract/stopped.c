@@ -10,9 +10,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LEN     (512 * 1024ul)
 #define TIMEOUT (suite_between_hosts() ? 1500u : 400u) /* XTAL_TIMEOUT_MS */
+
+static char log_name[64];
+
+/* The log names what the owner was found to do. */
+static bool log_has(const char *want)
+{
+	FILE *f = fopen(log_name, "r");
+	char line[1024];
+	bool has = false;
+
+	while (f && !has && fgets(line, sizeof(line), f))
+		has = strstr(line, want);
+	if (f)
+		fclose(f);
+	return has;
+}
 
 static bool by_messages(void)
 {
@@ -173,6 +190,9 @@ static void a_stopped_owner_ends_messages_with_9(void **state)
 		/* At once, not one after the other; and not before the time. */
 		assert_in_range(suite_now_ms() - begin, TIMEOUT - 50, TIMEOUT * 3 + 4000);
 		assert_int_equal(pattern_check_all(p.mem.data, LEN, 0x5a), -1);
+		if (suite_path == XTAL_PATH_RING)
+			assert_true(
+				log_has("made no progress for 400 ms (its process is stopped)"));
 		kill(p.actor->pid, SIGCONT);
 		suite_sleep_us(200000);
 		pair_assert_pattern(&p, p.remote.sva, LEN, 77);
@@ -321,7 +341,13 @@ int main(int argc, char **argv)
 	static const char *const env[] = { "XTAL_TIMEOUT_MS=400", NULL };
 	static const char *const env_hosts[] = { "XTAL_TIMEOUT_MS=1500", NULL };
 	bool hosts = argc > 1 && strpbrk(argv[1], "46");
+	int failed;
 
-	return suite_run(argc, argv, "stopped", tests, sizeof(tests) / sizeof(tests[0]),
-			 hosts ? env_hosts : env);
+	snprintf(log_name, sizeof(log_name), "/tmp/xtal-stopped-%d.log", (int)getpid());
+	setenv("XTAL_LOG", log_name, 1);
+	setenv("XTAL_LOG_LEVEL", "info", 1);
+	failed = suite_run(argc, argv, "stopped", tests, sizeof(tests) / sizeof(tests[0]),
+			   hosts ? env_hosts : env);
+	unlink(log_name);
+	return failed;
 }
