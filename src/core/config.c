@@ -62,6 +62,7 @@ enum index {
 	LOG,
 	LOG_LEVEL,
 	CONFIG,
+	FAULT,
 	COUNTER_START,
 	COUNT
 };
@@ -214,6 +215,13 @@ static struct setting settings[COUNT] = {
 		     .max = 0,
 		     .description =
 			     "ini file to read instead of ~/.config/xtal.ini and /etc/xtal.ini" },
+	[FAULT] = { .name = "XTAL_FAULT",
+		    .kind = KIND_TEXT,
+		    .fallback = 0,
+		    .min = 0,
+		    .max = 0,
+		    .description = "faults to inject, for tests: fail, lose, withhold, flush and "
+				   "kill, see xtal-testing(7)" },
 	[COUNTER_START] = { .name = "XTAL_COUNTER_START",
 			    .kind = KIND_SIZE,
 			    .fallback = 0,
@@ -409,6 +417,7 @@ static void load(void)
 	c->devices = settings[DEVICES].value;
 	c->insecure = settings[SECURITY].number;
 	c->key_file = settings[KEY_FILE].value;
+	c->fault = settings[FAULT].value;
 	c->counter_start = settings[COUNTER_START].number;
 	for (c->ring_bytes = RING_MIN; c->ring_bytes < settings[RING_BYTES].number;)
 		c->ring_bytes *= 2;

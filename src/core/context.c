@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
+#include "core/fault.h"
 #include "core/link.h"
 #include "core/log.h"
 #include "core/security.h"
@@ -97,6 +98,9 @@ int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 		xtal_refuse("xtal", "context on %s (%s): %s", dev->name, dev->interface, why);
 		return err;
 	}
+	err = xtal_fault_begin();
+	if (err)
+		return err;
 	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
 		return -ENOMEM;

@@ -180,8 +180,11 @@ struct xtal_link *xtal_link_get(struct xtal_context *ctx, struct xtal_eid eid, u
 		link = link_new(ctx, eid, tid, pipeline);
 		if (link) {
 			made = true;
-			find_self(link);
 			xtal_list_append(&ctx->links, &link->node);
+			if (xtal_unlikely(xtal_fault_lost(eid, tid)))
+				xtal_fault_cut(link);
+			else
+				find_self(link);
 		}
 	}
 	xtal_unlock(&ctx->links_lock);

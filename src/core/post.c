@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/config.h"
+#include "core/fault.h"
 #include "core/queue_impl.h"
 #include "os/proc.h"
 #include "os/vm.h"
@@ -35,7 +36,8 @@ void xtal_queue_complete(struct xtal_queue *q, struct xtal_completion *c)
 		xtal_queue_stop(q);
 }
 
-int xtal_queue_enqueue(struct xtal_queue *q, const struct xtal_op *op, struct xtal_payload *payload)
+int xtal_queue_enqueue(struct xtal_queue *q, const struct xtal_op *op, struct xtal_payload *payload,
+		       uint32_t lost)
 {
 	struct xtal_pending *p = q->spare;
 
@@ -49,7 +51,9 @@ int xtal_queue_enqueue(struct xtal_queue *q, const struct xtal_op *op, struct xt
 	p->op = *op;
 	p->payload = payload;
 	p->opcode = op->opcode;
-	if (op->opcode == XTAL_OP_WRITE_IMM && op->len) /* the message follows */
+	p->lost = lost;
+	/* Of WRITE_IMM the message follows; what is lost is nothing else than that. */
+	if ((op->opcode == XTAL_OP_WRITE_IMM && op->len) || lost)
 		p->op.opcode = XTAL_OP_WRITE;
 	p->len = (uint32_t)op->len;
 	p->queue = q;
@@ -70,9 +74,16 @@ bool xtal_queue_has_room(struct xtal_queue *q)
 {
 	uint64_t accepted = atomic_load_explicit(&q->accepted, memory_order_relaxed);
 
-	if (accepted == q->limit && q->state == XTAL_QUEUE_READY)
+	if (accepted == q->limit && q->state == XTAL_QUEUE_READY && !q->fault)
 		q->limit = xtal_cq_taken(&q->cq) + q->depth;
 	return accepted != q->limit;
+}
+
+bool xtal_queue_admits(struct xtal_queue *q)
+{
+	uint64_t accepted = atomic_load_explicit(&q->accepted, memory_order_relaxed);
+
+	return accepted - xtal_cq_taken(&q->cq) < q->depth;
 }
 
 static bool exec_now(struct xtal_queue *q, const struct xtal_op *op)
@@ -86,15 +97,31 @@ static bool exec_now(struct xtal_queue *q, const struct xtal_op *op)
 	return true;
 }
 
+/* Under the lock: no room, or XTAL_FAULT has a word. */
+static __attribute__((cold, noinline)) int post_closed(struct xtal_queue *q,
+						       const struct xtal_op *op)
+{
+	uint32_t status;
+	int err = 0;
+
+	if (!q->fault || !xtal_queue_admits(q))
+		return -EAGAIN;
+	status = xtal_fault_posted(q, op);
+	if (status || !exec_now(q, op))
+		err = xtal_queue_enqueue(q, op, NULL, status);
+	xtal_queue_close_post(q);
+	return err;
+}
+
 /* Under the lock, which it releases. */
 static int post_locked(struct xtal_queue *q, const struct xtal_op *op)
 {
 	int err = 0;
 
 	if (!xtal_queue_has_room(q))
-		err = -EAGAIN;
+		err = post_closed(q, op);
 	else if (!exec_now(q, op))
-		err = xtal_queue_enqueue(q, op, NULL);
+		err = xtal_queue_enqueue(q, op, NULL, 0);
 	xtal_bias_unlock_own(&q->lock);
 	return err;
 }

@@ -64,6 +64,9 @@ int xtal_queue_create(struct xtal_context *ctx, const struct xtal_queue_attr *at
 	err = attr->cq ? xtal_queue_share(q, attr) : 0;
 	if (err)
 		goto fini_cq;
+	err = xtal_fault_of_queue(&q->fault);
+	if (err)
+		goto unshare;
 	xtal_lock(&ctx->queues_lock);
 	if (ctx->queue_count == XTAL_MAX_QUEUES) {
 		xtal_unlock(&ctx->queues_lock);
@@ -80,6 +83,7 @@ int xtal_queue_create(struct xtal_context *ctx, const struct xtal_queue_attr *at
 	*out = q;
 	return 0;
 unshare:
+	free(q->fault);
 	if (q->share)
 		xtal_queue_unshare(q);
 fini_cq:
@@ -164,6 +168,7 @@ void xtal_queue_destroy(struct xtal_queue **qp)
 		free(p);
 	}
 	atomic_fetch_sub_explicit(&xtal_totals.queues, 1, memory_order_relaxed);
+	free(q->fault);
 	free(q);
 }
 
@@ -172,8 +177,7 @@ uint32_t xtal_queue_id(const struct xtal_queue *q)
 	return q->id;
 }
 
-/* Under the lock: the agent looks at the queue until it is idle again. */
-static void tick_me(struct xtal_queue *q)
+void xtal_queue_tick_me(struct xtal_queue *q)
 {
 	/* Partner: xtal_queues_tick() clears ticking, then looks at busy. */
 	atomic_store(&q->busy, true);
@@ -255,13 +259,17 @@ static void advance(struct xtal_queue *q)
 
 void xtal_queue_progress(struct xtal_queue *q)
 {
+	bool late = false;
+
 	advance(q);
 	if (xtal_unlikely(q->state != XTAL_QUEUE_READY))
-		xtal_queue_settle(q);
-	if (!q->first || (q->state == XTAL_QUEUE_SUSPENDED && !q->inflight))
+		late = xtal_queue_settle(q);
+	if (xtal_unlikely(late))
+		xtal_queue_tick_me(q);
+	else if (!q->first || (q->state == XTAL_QUEUE_SUSPENDED && !q->inflight))
 		atomic_store_explicit(&q->busy, false, memory_order_relaxed);
 	else if (q->first->state != XTAL_PENDING_BULK)
-		tick_me(q); /* fragments end by themselves; all else waits for somebody */
+		xtal_queue_tick_me(q); /* fragments end by themselves, all else needs somebody */
 }
 
 void xtal_queue_help(struct xtal_queue *q)
@@ -432,7 +440,7 @@ bool xtal_queues_tick(uint64_t now)
 		next = n->next;
 		if (!atomic_load(&q->busy)) {
 			xtal_list_remove(n);
-			/* Partner: tick_me() sets busy, then looks at ticking. */
+			/* Partner: xtal_queue_tick_me() sets busy, then looks at ticking. */
 			atomic_store(&q->ticking, false);
 			if (atomic_load(&q->busy) && !atomic_exchange(&q->ticking, true))
 				xtal_list_append(&tick_queues, n);

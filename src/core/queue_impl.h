@@ -17,6 +17,7 @@
 #include "core/xlat.h"
 
 struct xtal_bulk;
+struct xtal_fault;
 struct xtal_link;
 struct xtal_payload;
 struct xtal_request;
@@ -49,7 +50,8 @@ struct xtal_pending {
 	struct xtal_peer peer;
 	struct xtal_payload *payload; /* what op.local points into, or NULL */
 	uint32_t len;                 /* for the completion */
-	uint32_t lost; /* status of the link that ended before this one's turn came, or 0 */
+	uint32_t lost; /* what it ends with when its turn comes: the link ended before, or a fault
+			* was asked for; or 0 */
 };
 
 enum xtal_kick_state {
@@ -95,6 +97,7 @@ struct xtal_queue {
 
 	enum xtal_queue_state state; /* under the lock */
 	struct xtal_sharing *share;  /* NULL: it has a completion queue of its own */
+	struct xtal_fault *fault;    /* XTAL_FAULT concerns it: posts are admitted one by one */
 };
 
 /* What the target must grant for an operation. */
@@ -125,12 +128,20 @@ bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_c
 /* Under the lock: the operation that follows those pushed ended so. c is its place in the
  * completion queue, filled but for the queue's own. */
 void xtal_queue_complete(struct xtal_queue *q, struct xtal_completion *c);
-/* Accepts an operation that is not executed at once; payload becomes its own, or NULL. Under the
- * lock. Errors: -ENOMEM. */
-int xtal_queue_enqueue(struct xtal_queue *q, const struct xtal_op *op,
-		       struct xtal_payload *payload);
-/* Room for one more? Under the lock. */
+/* Accepts an operation that is not executed at once; payload becomes its own, or NULL. lost: not
+ * 0: it is never executed, and ends so in its turn. Under the lock. Errors: -ENOMEM. */
+int xtal_queue_enqueue(struct xtal_queue *q, const struct xtal_op *op, struct xtal_payload *payload,
+		       uint32_t lost);
+/* Room for one more, and no fault to look for? Under the lock. */
 bool xtal_queue_has_room(struct xtal_queue *q);
+/* The same for a queue with faults, which never has the room above. */
+bool xtal_queue_admits(struct xtal_queue *q);
+/* There is no room from now on: posting takes a closer look, and the shortest way is closed. Under
+ * the lock. */
+static inline void xtal_queue_close_post(struct xtal_queue *q)
+{
+	q->limit = atomic_load_explicit(&q->accepted, memory_order_relaxed);
+}
 /* The polling caller's share of the work. */
 void xtal_queue_help(struct xtal_queue *q);
 /* Begins, continues and retires what can be. Under the lock. */
@@ -149,8 +160,10 @@ void xtal_queue_unshare(struct xtal_queue *q);
 void xtal_queue_enter(struct xtal_queue *q);
 /* An operation failed. */
 void xtal_queue_stop(struct xtal_queue *q);
-/* The queue is stopping: tells when it has. */
-void xtal_queue_settle(struct xtal_queue *q);
+/* The queue is stopping: tells when it has. True: that is held back (XTAL_FAULT), ask again. */
+bool xtal_queue_settle(struct xtal_queue *q);
+/* The agent looks at the queue until it is idle again. */
+void xtal_queue_tick_me(struct xtal_queue *q);
 /* After p ended well: its data goes to where it was to go. A status. */
 uint32_t xtal_payload_deliver(struct xtal_queue *q, const struct xtal_payload *payload);
 
@@ -185,6 +198,18 @@ enum xtal_send_verdict xtal_send_judge(struct xtal_queue *q, struct xtal_pending
 bool xtal_send_follows_write(struct xtal_queue *q, struct xtal_pending *p);
 /* What of it goes into its frames. */
 void xtal_send_request(const struct xtal_pending *p, struct xtal_request *out);
+
+/* Faults on request (fault.c). */
+
+/* What XTAL_FAULT says of the next queue of the process: the caller's, to be freed with free();
+ * NULL: nothing. Errors: -ENOMEM. */
+int xtal_fault_of_queue(struct xtal_fault **out);
+/* The context at (eid, port in tid) counts as dead: links that lead there are cut. */
+bool xtal_fault_lost(struct xtal_eid eid, uint32_t tid);
+/* Under the context's links_lock: the link ends soon, as when its peer died. */
+void xtal_fault_cut(struct xtal_link *link);
+/* In a forked child: it is a process of its own, from the first queue on. */
+void xtal_fault_fork_child(void);
 
 /* A link ended: nothing of this queue may refer to it. */
 void xtal_queue_link_lost(struct xtal_queue *q, struct xtal_link *link);

@@ -10,6 +10,7 @@
 
 #include "core/context_impl.h"
 #include "core/engine.h"
+#include "core/fault.h"
 #include "core/receive_impl.h"
 #include "core/shared_cq.h"
 #include "os/proc.h"
@@ -175,11 +176,6 @@ void xtal_queue_enter(struct xtal_queue *q)
 
 /* ---- States ---- */
 
-void xtal_queue_close_post(struct xtal_queue *q)
-{
-	q->limit = atomic_load_explicit(&q->accepted, memory_order_relaxed);
-}
-
 /* A completion that belongs to no operation. Under the lock; nothing is in front of it. */
 static void mark(struct xtal_queue *q, enum xtal_status status)
 {
@@ -195,9 +191,11 @@ static void mark(struct xtal_queue *q, enum xtal_status status)
 	xtal_cq_push(&q->cq);
 }
 
-void xtal_queue_settle(struct xtal_queue *q)
+bool xtal_queue_settle(struct xtal_queue *q)
 {
 	if (q->state == XTAL_QUEUE_ERROR && !q->first && !q->share->flush_marked) {
+		if (q->fault && xtal_fault_holds_flush(q->fault))
+			return true;
 		q->share->flush_marked = true;
 		mark(q, XTAL_FLUSH_DONE);
 	}
@@ -205,6 +203,7 @@ void xtal_queue_settle(struct xtal_queue *q)
 		q->share->suspend_marked = true;
 		mark(q, XTAL_SUSPEND_DONE);
 	}
+	return false;
 }
 
 void xtal_queue_stop(struct xtal_queue *q)
@@ -215,7 +214,8 @@ void xtal_queue_stop(struct xtal_queue *q)
 									   : XTAL_QUEUE_ERROR;
 	xtal_queue_close_post(q);
 	xtal_context_raise(q->ctx, XTAL_ASYNC_QUEUE_ERROR, q->share->public_id);
-	xtal_queue_settle(q);
+	if (xtal_queue_settle(q))
+		xtal_queue_tick_me(q);
 }
 
 int xtal_queue_keep(struct xtal_queue *q, const struct xtal_op *op)
@@ -296,6 +296,8 @@ static void reset(struct xtal_queue *q)
 	atomic_store_explicit(&q->cq.head, atomic_load_explicit(&q->cq.tail, memory_order_relaxed),
 			      memory_order_release);
 	q->share->flush_marked = q->share->suspend_marked = false;
+	if (q->fault)
+		xtal_fault_flush_over(q->fault);
 	atomic_store_explicit(&q->share->flush_taken, false, memory_order_relaxed);
 	q->state = XTAL_QUEUE_RESET;
 	xtal_bias_unlock(&q->lock);

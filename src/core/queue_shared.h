@@ -31,7 +31,5 @@ struct xtal_sharing {
 
 /* All under the lock. Posted in ERROR: it is kept. Errors: -EAGAIN (depth are), -ENOMEM. */
 int xtal_queue_keep(struct xtal_queue *q, const struct xtal_op *op);
-/* There is no room from now on: posting looks at the state, and the shortest way is closed. */
-void xtal_queue_close_post(struct xtal_queue *q);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/context_impl.h"
+#include "core/fault.h"
 #include "core/inbound.h"
 #include "core/log.h"
 #include "core/receive_impl.h"
@@ -50,7 +51,8 @@ int xtal_receive_queue_create(struct xtal_context *ctx, const struct xtal_receiv
 	/* Pages that are never used are never there. */
 	rq->entries = calloc(size, rq->stride);
 	atomic_store(&rq->refs, 1);
-	if (!rq->entries) {
+	if (!rq->entries || xtal_fault_of_receive_queue(&rq->fault)) {
+		free(rq->entries);
 		free(rq);
 		return -ENOMEM;
 	}
@@ -64,6 +66,7 @@ void xtal_receive_queue_put(struct xtal_receive_queue *rq)
 	if (atomic_fetch_sub_explicit(&rq->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	free(rq->entries);
+	free(rq->fault);
 	free(rq);
 }
 
@@ -158,7 +161,8 @@ uint32_t xtal_receive_queue_take(struct xtal_receive_queue *rq, struct xtal_inbo
 	xtal_lock(&rq->lock);
 	if (rq->state == XTAL_RECEIVE_ERROR) {
 		status = XTAL_REMOTE_OPERATION;
-	} else if (rq->head == rq->tail) {
+	} else if (rq->head == rq->tail ||
+		   (rq->fault && xtal_fault_withholds(rq->fault, rq->head + 1))) {
 		status = XTAL_NOT_READY;
 	} else {
 		const struct xtal_receive *r = entry(rq, rq->head++);

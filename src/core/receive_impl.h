@@ -12,6 +12,8 @@
 #include "core/feed.h"
 #include "core/receive.h"
 
+struct xtal_fault;
+
 /* A posted buffer. */
 struct xtal_receive {
 	uint64_t user;
@@ -34,6 +36,7 @@ struct xtal_receive_queue {
 	uint32_t landing[2]; /* pieces that are being put in place, by era's last bit */
 	uint32_t limit;      /* fewer: an event; 0: none */
 	struct xtal_endpoint *flushed; /* ERROR: whose records posted buffers become, or NULL */
+	struct xtal_fault *fault;      /* XTAL_FAULT concerns it, or NULL */
 };
 
 /* How a message ended, until it is polled. */

@@ -237,7 +237,7 @@ enum xtal_send_verdict xtal_send_judge(struct xtal_queue *q, struct xtal_pending
 		atomic_store_explicit(&p->status, XTAL_OK, memory_order_relaxed);
 		return XTAL_SEND_OVER;
 	}
-	if (status != XTAL_NOT_READY || q->state == XTAL_QUEUE_ERROR)
+	if (status != XTAL_NOT_READY || p->lost || q->state == XTAL_QUEUE_ERROR)
 		return XTAL_SEND_OVER;
 	if (share->rnr_retry != XTAL_RNR_FOREVER && p->tries >= share->rnr_retry)
 		return XTAL_SEND_OVER;

@@ -11,6 +11,7 @@
 
 #include "core/config.h"
 #include "core/context_impl.h"
+#include "core/fault.h"
 #include "core/queue_shared.h"
 #include "os/vm.h"
 
@@ -235,7 +236,7 @@ static int accept(struct xtal_queue *q, const struct xtal_op *op, const struct l
 	if (op->opcode == XTAL_OP_NOP ||
 	    (lies_well(q, op, l) && (!xtal_op_is_send(op->opcode) || op->len > SEND_COPIED))) {
 		flat = flattened(op, l->count ? l->sge->addr : 0, false);
-		return xtal_queue_enqueue(q, &flat, NULL);
+		return xtal_queue_enqueue(q, &flat, NULL, 0);
 	}
 	payload = malloc(sizeof(*payload) + pieces * sizeof(payload->piece[0]) + op->len);
 	if (!payload)
@@ -250,9 +251,26 @@ static int accept(struct xtal_queue *q, const struct xtal_op *op, const struct l
 	flat = flattened(op, (uintptr_t)own, !status);
 	if (status) /* it is nowhere: found out in its turn */
 		flat.local = 0;
-	err = xtal_queue_enqueue(q, &flat, payload);
+	err = xtal_queue_enqueue(q, &flat, payload, 0);
 	if (err)
 		free(payload);
+	return err;
+}
+
+/* Under the lock: no room, or XTAL_FAULT has a word. */
+static int accept_watched(struct xtal_queue *q, const struct xtal_op *op, const struct local *l)
+{
+	uint32_t status;
+	int err = 0;
+
+	if (!q->fault || !xtal_queue_admits(q))
+		return -EAGAIN;
+	status = xtal_fault_posted(q, op);
+	if (status)
+		err = xtal_queue_enqueue(q, op, NULL, status);
+	else if (!exec_at_once(q, op, l))
+		err = accept(q, op, l);
+	xtal_queue_close_post(q);
 	return err;
 }
 
@@ -264,7 +282,7 @@ static int accept_stopped(struct xtal_queue *q, const struct xtal_op *op, const 
 
 	switch (q->state) {
 	case XTAL_QUEUE_READY:
-		return -EAGAIN;
+		return accept_watched(q, op, l);
 	case XTAL_QUEUE_RESET:
 		return -ENOTCONN;
 	case XTAL_QUEUE_ERROR:

@@ -25,6 +25,8 @@ enum xtal_os_run_state xtal_os_process_state(int pid);
 int xtal_os_allow_cma(void);
 
 int xtal_os_pid(void);
+/* Ends this process at once, as a crash or the kernel would: SIGKILL. */
+void xtal_os_kill_self(void);
 uint32_t xtal_os_uid(void);
 unsigned xtal_os_cpus(void); /* usable by this process (affinity), at least 1 */
 
