@@ -311,7 +311,7 @@ void bench_fill(char *to, uint64_t len, uint64_t seed)
 		to[i] = pattern(i, seed);
 }
 
-_Noreturn void bench_owner(struct bench_side *side)
+void bench_serve(struct bench_side *side)
 {
 	struct order order;
 
@@ -322,6 +322,11 @@ _Noreturn void bench_owner(struct bench_side *side)
 			wrong += side->base[i] != pattern(i, order.seed);
 		bench_tell(side, &wrong, sizeof(wrong));
 	}
+}
+
+_Noreturn void bench_owner(struct bench_side *side)
+{
+	bench_serve(side);
 	bench_close(side);
 	exit(0);
 }

@@ -86,7 +86,9 @@ void bench_close(struct bench_side *side);
 void bench_tell(const struct bench_side *side, const void *data, size_t len);
 void bench_hear(const struct bench_side *side, void *data, size_t len);
 
-/* The owner's program: sleeps, and checks its memory when asked. Never returns. */
+/* The owner's program: sleeps, and checks its memory when asked, until the other side is gone. */
+void bench_serve(struct bench_side *side);
+/* The same; then closes, and never returns. */
 _Noreturn void bench_owner(struct bench_side *side);
 /* Initiator: dies unless the first len bytes of the owner's memory are the pattern of seed. */
 void bench_verify(const struct bench_side *side, uint64_t len, uint64_t seed);

@@ -13,8 +13,10 @@
 
 #include "base/list.h"
 
+struct xtal_cq;
 struct xtal_record;
 struct xtal_shared_cq;
+struct xtal_signature;
 struct xtal_feed;
 
 /* What a completion means to an armed queue: it fires when the weight reaches what it waits for. */
@@ -40,6 +42,8 @@ struct xtal_feed_ops {
 
 struct xtal_feed {
 	struct xtal_shared_cq *cq; /* NULL: it has none */
+	struct xtal_cq *places;    /* where its completions can be seen without a copy, or NULL */
+	const struct xtal_signature *signature; /* what all of those say */
 	const struct xtal_feed_ops *ops;
 	bool listed;                /* producers' lock */
 	struct xtal_feed *incoming; /* the next one that has entered */

@@ -18,6 +18,11 @@
 typedef uint64_t __attribute__((may_alias)) word8;
 typedef uint64_t __attribute__((may_alias, aligned(1))) word8_anywhere;
 
+/* What of an operation its completion shows. */
+struct tag {
+	uint64_t user, mark; /* xtal_mark() */
+};
+
 /* Under the lock. c is the place in the completion queue, filled but for the queue's own. */
 static inline void complete(struct xtal_queue *q, struct xtal_completion *c)
 {
@@ -191,7 +196,7 @@ static inline bool end(struct xtal_queue *q, const struct xtal_xlat *t)
 
 /* One more operation with 8 bytes is over: its completion; leaves. */
 static inline void succeed(struct xtal_queue *q, const struct xtal_xlat *t, enum xtal_opcode opcode,
-			   struct xtal_tag tag, bool shared)
+			   struct tag tag, bool shared)
 {
 	struct xtal_completion *c = xtal_cq_place(&q->cq);
 
@@ -199,9 +204,9 @@ static inline void succeed(struct xtal_queue *q, const struct xtal_xlat *t, enum
 	c->len = 8;
 	c->status = XTAL_OK;
 	c->opcode = (uint8_t)opcode;
-	c->flags = tag.flags;
+	c->flags = (uint8_t)(tag.mark >> 32);
 	if (shared)
-		c->target = tag.target;
+		c->target = (uint32_t)tag.mark;
 	c->peer = t->peer;
 	xtal_bump(&t->moved->words, 1);
 	xtal_bump(&q->accepted, 1);
@@ -220,7 +225,7 @@ static int not_now(struct xtal_queue *q)
  * caches, so this is short, and calls nothing. Inside; leaves.
  */
 static __attribute__((noinline)) int put8_by_cma(struct xtal_queue *q, struct xtal_key key,
-						 uint64_t addr, uint64_t local, struct xtal_tag tag,
+						 uint64_t addr, uint64_t local, struct tag tag,
 						 bool shared)
 {
 	struct xtal_os_iov mine = { .base = (void *)(uintptr_t)local, .len = 8 };
@@ -244,8 +249,8 @@ static __attribute__((noinline)) int put8_by_cma(struct xtal_queue *q, struct xt
 
 /* Two functions call it: without the word the compiler makes a third one of it. */
 static inline __attribute__((always_inline)) int put8(struct xtal_queue *q, struct xtal_key key,
-						      uint64_t addr, uint64_t local,
-						      struct xtal_tag tag, bool shared)
+						      uint64_t addr, uint64_t local, struct tag tag,
+						      bool shared)
 {
 	const struct xtal_xlat *t;
 
@@ -271,22 +276,22 @@ static inline __attribute__((always_inline)) int put8(struct xtal_queue *q, stru
 int xtal_queue_put8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
 		    uint64_t user)
 {
-	return put8(q, key, addr, local, (struct xtal_tag){ .user = user }, false);
+	return put8(q, key, addr, local, (struct tag){ .user = user }, false);
 }
 
-int xtal_queue_put8_tagged(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
-			   struct xtal_tag tag)
+int xtal_queue_put8_marked(struct xtal_queue *q, uint64_t name, uint64_t addr, uint64_t local,
+			   uint64_t user, uint64_t mark)
 {
-	return put8(q, key, addr, local, tag, true);
+	return put8(q, (struct xtal_key){ name, 0 }, addr, local, (struct tag){ user, mark }, true);
 }
 
 /* The addition may have gone to pages that are nobody's any more, and must not be repeated. */
-static __attribute__((noinline)) int add8_failed(struct xtal_queue *q, struct xtal_tag tag)
+static __attribute__((noinline)) int add8_failed(struct xtal_queue *q, struct tag tag)
 {
 	struct xtal_completion *c = xtal_cq_place(&q->cq);
 
 	*c = (struct xtal_completion){ .user = tag.user,
-				       .target = tag.target,
+				       .target = (uint32_t)tag.mark,
 				       .opcode = XTAL_OP_FAA,
 				       .status = XTAL_REMOTE_ACCESS };
 	xtal_bump(&q->accepted, 1);
@@ -298,7 +303,7 @@ static __attribute__((noinline)) int add8_failed(struct xtal_queue *q, struct xt
 
 static inline __attribute__((always_inline)) int add8(struct xtal_queue *q, struct xtal_key key,
 						      uint64_t addr, uint64_t local, uint64_t value,
-						      struct xtal_tag tag, bool shared)
+						      struct tag tag, bool shared)
 {
 	const struct xtal_xlat *t;
 
@@ -322,13 +327,14 @@ static inline __attribute__((always_inline)) int add8(struct xtal_queue *q, stru
 int xtal_queue_add8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
 		    uint64_t user, uint64_t value)
 {
-	return add8(q, key, addr, local, value, (struct xtal_tag){ .user = user }, false);
+	return add8(q, key, addr, local, value, (struct tag){ .user = user }, false);
 }
 
-int xtal_queue_add8_tagged(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
-			   uint64_t value, struct xtal_tag tag)
+int xtal_queue_add8_marked(struct xtal_queue *q, uint64_t name, uint64_t addr, uint64_t local,
+			   uint64_t user, uint64_t mark, uint64_t value)
 {
-	return add8(q, key, addr, local, value, tag, true);
+	return add8(q, (struct xtal_key){ name, 0 }, addr, local, value, (struct tag){ user, mark },
+		    true);
 }
 
 /* Nothing waits: works for the queue, if there is something to do. */

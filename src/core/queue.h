@@ -95,18 +95,21 @@ XTAL_INTERNAL_API int xtal_queue_put8(struct xtal_queue *queue, struct xtal_key 
 XTAL_INTERNAL_API int xtal_queue_add8(struct xtal_queue *queue, struct xtal_key key, uint64_t addr,
 				      uint64_t local, uint64_t user, uint64_t value);
 
-/* The same for queues with a shared completion queue: with what of an operation its record shows,
- * and with XTAL_OP_UNSIGNALLED or 0. */
-struct xtal_tag {
-	uint64_t user;
-	uint32_t target;
-	uint8_t flags;
-};
-XTAL_INTERNAL_API int xtal_queue_put8_tagged(struct xtal_queue *queue, struct xtal_key key,
-					     uint64_t addr, uint64_t local, struct xtal_tag tag);
-XTAL_INTERNAL_API int xtal_queue_add8_tagged(struct xtal_queue *queue, struct xtal_key key,
-					     uint64_t addr, uint64_t local, uint64_t value,
-					     struct xtal_tag tag);
+/*
+ * The same for queues with a shared completion queue. name: key.a, key.b is 0. mark: what of an
+ * operation its record shows, xtal_mark(). All of it in registers: what is put together in memory
+ * from smaller parts has to wait there, 4 ns.
+ */
+XTAL_INTERNAL_API int xtal_queue_put8_marked(struct xtal_queue *queue, uint64_t name, uint64_t addr,
+					     uint64_t local, uint64_t user, uint64_t mark);
+XTAL_INTERNAL_API int xtal_queue_add8_marked(struct xtal_queue *queue, uint64_t name, uint64_t addr,
+					     uint64_t local, uint64_t user, uint64_t mark,
+					     uint64_t value);
+/* flags: XTAL_OP_UNSIGNALLED or 0. */
+static inline uint64_t xtal_mark(uint32_t target, uint8_t flags)
+{
+	return (uint64_t)flags << 32 | target;
+}
 
 /*
  * Queues with a completion queue of their own only, like all that follow. Shows up to count completions in their places, without blocking; also drives the engine's

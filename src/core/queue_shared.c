@@ -163,7 +163,10 @@ int xtal_queue_share(struct xtal_queue *q, const struct xtal_queue_attr *attr)
 	share->rnr_retry = attr->rnr_retry;
 	share->pause_ns = (attr->rnr_us ? attr->rnr_us : DEFAULT_RNR_US) * 1000ull;
 	share->kept_last = &share->kept;
+	share->signature = (struct xtal_signature){ attr->owner, attr->id, attr->jetty };
 	xtal_feed_attach(&share->feed, attr->cq, &queue_feed);
+	share->feed.places = &q->cq;
+	share->feed.signature = &share->signature;
 	q->share = share;
 	q->cq.shared = q->cq.notify = true;
 	return 0;

@@ -9,10 +9,12 @@
 
 #include "core/feed.h"
 #include "core/queue_impl.h"
+#include "core/shared_cq.h"
 
 /* Under the queue's lock, but for what never changes. */
 struct xtal_sharing {
 	struct xtal_feed feed;
+	struct xtal_signature signature;
 	struct xtal_queue *queue;
 	void *owner;
 	uint32_t public_id;

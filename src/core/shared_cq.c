@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/context_impl.h"
+#include "core/cq.h"
 #include "core/log.h"
 #include "core/server.h"
 #include "core/shared_cq_impl.h"
@@ -211,6 +212,55 @@ static uint32_t take(struct xtal_shared_cq *cq, uint32_t count, struct xtal_reco
 		}
 	}
 	return got;
+}
+
+static inline struct xtal_feed *first_feed(const struct xtal_shared_cq *cq)
+{
+	return xtal_container_of(cq->listed.next, struct xtal_feed, node);
+}
+
+struct xtal_run xtal_shared_cq_peek(struct xtal_shared_cq *cq, uint32_t count,
+				    const struct xtal_signature **signature)
+{
+	struct xtal_run run = { NULL, 0 };
+	const struct xtal_cq *places;
+	uint64_t head, at, rest;
+
+	if (xtal_unlikely(cq->ctx->foreign))
+		return run;
+	xtal_bias_lock_own(&cq->consumer);
+	look(cq);
+	/* Only the first one's: whoever is served is the last one next time. */
+	places = cq->listed.next != &cq->listed ? first_feed(cq)->places : NULL;
+	if (xtal_likely(places != NULL)) {
+		head = atomic_load_explicit(&places->head, memory_order_relaxed);
+		at = head & places->mask;
+		rest = places->mask + 1 - at; /* places up to the ring's end */
+		run.first = &places->ring[at];
+		/* Partner: the release store in push. */
+		run.count = atomic_load_explicit(&places->tail, memory_order_acquire) - head;
+		run.count = run.count < rest ? run.count : rest;
+		run.count = run.count < count ? run.count : count;
+		*signature = first_feed(cq)->signature;
+	}
+	if (!run.count)
+		xtal_bias_unlock(&cq->consumer);
+	return run;
+}
+
+void xtal_shared_cq_polled(struct xtal_shared_cq *cq, uint32_t count, uint32_t taken)
+{
+	struct xtal_feed *s = first_feed(cq);
+
+	if (xtal_likely(taken)) {
+		uint64_t head = atomic_load_explicit(&s->places->head, memory_order_relaxed);
+
+		/* Partner: xtal_cq_taken() of the producer that will overwrite the places. */
+		atomic_store_explicit(&s->places->head, head + taken, memory_order_release);
+		if (taken == count)
+			rotate(cq, s);
+	}
+	xtal_bias_unlock(&cq->consumer);
 }
 
 /* Under the consumer's lock. */

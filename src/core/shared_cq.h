@@ -65,6 +65,36 @@ XTAL_INTERNAL_API int xtal_shared_cq_destroy(struct xtal_shared_cq **cq, bool wa
 XTAL_INTERNAL_API int xtal_shared_cq_poll(struct xtal_shared_cq *cq, uint32_t count,
 					  struct xtal_record *out);
 
+/* What all records of a queue say. */
+struct xtal_signature {
+	void *owner;
+	uint32_t local_id;
+	bool jetty;
+};
+
+/* Completions of one queue in their places, one after the other. In registers when returned. */
+struct xtal_run {
+	const struct xtal_completion *first;
+	uint64_t count;
+};
+
+/*
+ * The short way of polling: at most count completions of one queue, seen in their places. Only those
+ * from the first on that are plain may be taken so; all else is for xtal_shared_cq_poll(). When
+ * there are any the consumer's lock is held, and xtal_shared_cq_polled() follows.
+ */
+XTAL_INTERNAL_API struct xtal_run xtal_shared_cq_peek(struct xtal_shared_cq *cq, uint32_t count,
+						      const struct xtal_signature **signature);
+/* The first taken are taken, 0 or more; count as before. */
+XTAL_INTERNAL_API void xtal_shared_cq_polled(struct xtal_shared_cq *cq, uint32_t count,
+					     uint32_t taken);
+
+/* A success, and signalled. */
+static inline bool xtal_completion_is_plain(const struct xtal_completion *c)
+{
+	return c->status == XTAL_OK && !(c->flags & XTAL_OP_UNSIGNALLED);
+}
+
 /*
  * Once armed, the next completion leaves one event in the channel; one that waits already does so
  * at once. solicited_only: only solicited receives and errors count. Armed for all stays for all.

