@@ -119,6 +119,13 @@ struct xtal_completion {
 };
 _Static_assert(sizeof(struct xtal_completion) == 32, "two to a cache line");
 
+/* What all records of a queue with a shared completion queue say. */
+struct xtal_signature {
+	void *owner;
+	uint32_t local_id;
+	bool jetty;
+};
+
 /* Completions in their places in the ring. */
 struct xtal_ready {
 	const struct xtal_completion *ring;

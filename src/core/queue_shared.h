@@ -9,7 +9,6 @@
 
 #include "core/feed.h"
 #include "core/queue_impl.h"
-#include "core/shared_cq.h"
 
 /* Under the queue's lock, but for what never changes. */
 struct xtal_sharing {

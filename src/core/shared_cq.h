@@ -65,13 +65,6 @@ XTAL_INTERNAL_API int xtal_shared_cq_destroy(struct xtal_shared_cq **cq, bool wa
 XTAL_INTERNAL_API int xtal_shared_cq_poll(struct xtal_shared_cq *cq, uint32_t count,
 					  struct xtal_record *out);
 
-/* What all records of a queue say. */
-struct xtal_signature {
-	void *owner;
-	uint32_t local_id;
-	bool jetty;
-};
-
 /* Completions of one queue in their places, one after the other. In registers when returned. */
 struct xtal_run {
 	const struct xtal_completion *first;
