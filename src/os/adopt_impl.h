@@ -49,11 +49,46 @@ void xtal_os_adopt_read(void *arg);
 /* Drops the content of a range of an object. */
 int xtal_os_adopt_punch(int fd, uint64_t offset, uint64_t len);
 
+struct xtal_os_backing;
+
 /* The objects that there are. All under the gate. Errors of enter: -ENOSPC. */
 int xtal_os_adopt_enter(const struct xtal_os_run *run);
 void xtal_os_adopt_leave(const struct xtal_os_run *run);
-struct xtal_os_backing;
 /* The object that is mapped so, or -1. */
 int xtal_os_adopt_object(const struct xtal_os_backing *b);
+
+static inline void *xtal_os_place(uint64_t at)
+{
+	return (void *)(uintptr_t)at;
+}
+
+/* A chunk on its way. */
+struct xtal_os_chunk {
+	struct xtal_os_adopter *a;
+	uint64_t at, len, offset, stage; /* stage: where the object's part is mapped */
+	const struct xtal_os_run *run;
+	int fd;
+};
+
+/* The mapping is of the run's object. */
+bool xtal_os_run_maps(const struct xtal_os_backing *b, const struct xtal_os_run *run);
+
+/* A window opens for [lo, hi), which is moved into the object, or out of it, at base. */
+void xtal_os_window_open(struct xtal_os_adopter *a, int object, uint64_t lo, uint64_t hi,
+			 uint64_t base);
+void xtal_os_window_close(struct xtal_os_adopter *a);
+/* From here on the program's changes wait. False: one has come since the window opened. */
+bool xtal_os_window_begin(struct xtal_os_adopter *a, uint64_t at, uint64_t len);
+void xtal_os_window_let_go(struct xtal_os_adopter *a);
+/* The range is no longer watched by the window's fd, wherever it is now. */
+void xtal_os_window_unwatch(struct xtal_os_adopter *a, uint64_t at, uint64_t len);
+/* Moves a mapping of len bytes at from over the one at to; changes no longer wait. 0 or -errno. */
+int xtal_os_window_replace(struct xtal_os_adopter *a, uint64_t from, uint64_t to, uint64_t len);
+/* Unmaps what the mover has mapped, and some fd of ours watches. */
+void xtal_os_window_drop(struct xtal_os_adopter *a, uint64_t at, uint64_t len);
+/* Where the program has moved the page to meanwhile. */
+uint64_t xtal_os_window_now_at(const struct xtal_os_adopter *a, uint64_t at);
+/* True: the call that failed so is to be tried again. Waits a moment. */
+bool xtal_os_window_not_yet(int err);
 
 #endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Adoption, the way there: the chunk's pages are moved out of the threads' reach (the kernel refuses
+ * those that are pinned), copied into the object, and a mapping of that is moved over the place. So
+ * at any time an address has one page that can be reached, or none, and no store is lost.
+ *
+ * Other threads wait in page faults meanwhile, with whatever locks they have: so nothing here locks
+ * (but the gate, which the reader never keeps for long), allocates or logs while a window is open.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/adopt_impl.h"
+#include "os/vm.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+/* Objects are larger than what is in them: mremap() may grow a mapping of one, and what is behind
+ * the run must read as zeros then, not raise SIGBUS. */
+#define ROOM ((uint64_t)1 << 40)
+
+/* Everything in [at, at+len) is one mapping of the kind. */
+static bool all_private(uint64_t at, uint64_t len)
+{
+	uint64_t end = at + len;
+	struct xtal_os_backing b;
+
+	for (; at < end; at = b.end)
+		if (xtal_os_backing_find(xtal_os_place(at), &b) || b.shared || b.inode ||
+		    !b.readable || !b.writable)
+			return false;
+	return true;
+}
+static bool all_shared(const struct xtal_os_run *run)
+{
+	struct xtal_os_backing b;
+	uint64_t at;
+
+	for (at = run->lo; at < run->hi; at = b.end)
+		if (xtal_os_backing_find(xtal_os_place(at), &b) || !xtal_os_run_maps(&b, run) ||
+		    b.offset + (at - b.start) != at - run->lo)
+			return false;
+	return true;
+}
+/* Gives [at, at+len) its pages back, which are at from; once the program's own events have been
+ * read. Pages whose place is no longer there stay. */
+static void give_back(struct xtal_os_adopter *a, uint64_t at, uint64_t from, uint64_t len)
+{
+	uint64_t moved, page = xtal_os_page_size();
+	int err;
+
+	for (uint64_t i = 0; i < len; i += page) {
+		do {
+			xtal_lock(&a->gate);
+			err = xtal_os_uffd_move(a->window, xtal_os_window_now_at(a, at + i),
+						from + i, page, &moved);
+			xtal_unlock(&a->gate);
+		} while (xtal_os_window_not_yet(err));
+	}
+}
+
+/* Forgets the pages in an area of ours. */
+static void clean(uint64_t area)
+{
+	madvise(xtal_os_place(area), XTAL_OS_ADOPT_CHUNK, MADV_DONTNEED);
+}
+
+/* Calls each for every stretch of pages that the area has, present or swapped out. 0 or -errno. */
+static int each_stretch(struct xtal_os_adopter *a, uint64_t area, uint64_t len,
+			int (*each)(void *arg, uint64_t at, uint64_t bytes), void *arg)
+{
+	uint64_t entry[XTAL_OS_ADOPT_CHUNK >> 12], page = xtal_os_page_size(), n = len / page,
+						   begin = 0;
+	long got = syscall(SYS_pread64, a->pagemap, entry, n * sizeof(*entry),
+			   (long)(area / page * sizeof(*entry)));
+	int err = 0;
+
+	if (got != (long)(n * sizeof(*entry)))
+		return got < 0 ? -errno : -EIO;
+	for (uint64_t i = 0; i <= n && !err; i++) {
+		bool there = i < n && entry[i] >> 62; /* bits 62, 63: swapped, present */
+
+		if (there)
+			continue;
+		if (i > begin)
+			err = each(arg, begin * page, (i - begin) * page);
+		begin = i + 1;
+	}
+	return err;
+}
+
+static int write_out(void *arg, uint64_t at, uint64_t bytes)
+{
+	const struct xtal_os_chunk *c = arg;
+
+	for (uint64_t end = at + bytes; at < end;) {
+		long n = syscall(SYS_pwrite64, c->fd, c->a->scratch + at, end - at,
+				 (long)(c->offset + at));
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		at += n > 0 ? (uint64_t)n : 0;
+	}
+	return 0;
+}
+
+/* Enters the pages into the page table, so that nobody has to fault for them. Under the gate: the
+ * reader may have dropped some meanwhile. */
+static int enter_pages(void *arg, uint64_t at, uint64_t bytes)
+{
+	const struct xtal_os_chunk *c = arg;
+	uint64_t page = xtal_os_page_size();
+
+	xtal_lock(&c->a->gate);
+	if (xtal_os_uffd_carry_on(c->a->keeper, c->at + at, bytes))
+		for (uint64_t i = at; i < at + bytes; i += page)
+			xtal_os_uffd_carry_on(c->a->keeper, c->at + i, page);
+	xtal_unlock(&c->a->gate);
+	return 0;
+}
+
+/* The chunk's pages are out of reach. Those that were shared with a forked process at some time
+ * first become ours alone; nobody drops some meanwhile, so this cannot fault. */
+static int take_pages(struct xtal_os_chunk *c)
+{
+	struct xtal_os_adopter *a = c->a;
+	uint64_t done = 0, moved, own_until = 0;
+	int err;
+
+	for (;;) {
+		err = xtal_os_uffd_move(a->store, a->scratch + done, c->at + done, c->len - done,
+					&moved);
+		done += moved;
+		if (err == -EAGAIN)
+			continue;
+		if (err != -EBUSY || done < own_until)
+			return err;
+		own_until = done + xtal_os_page_size();
+		if (syscall(SYS_madvise, c->at + done, xtal_os_page_size(),
+			    (long)MADV_POPULATE_WRITE))
+			return err;
+	}
+}
+
+/* One chunk into the object. On failure it is as it was. */
+static int adopt_chunk(struct xtal_os_chunk *c)
+{
+	struct xtal_os_adopter *a = c->a;
+	int err;
+
+	if (!xtal_os_window_begin(a, c->at, c->len))
+		return -EAGAIN;
+	err = take_pages(c);
+	if (!err)
+		err = each_stretch(a, a->scratch, c->len, write_out, c);
+	/* The program has not unmapped it: it would be waiting, but the place would be free. */
+	if (!err && !all_private(c->at, c->len))
+		err = -EAGAIN;
+	if (!err)
+		err = xtal_os_window_replace(a, c->stage, c->at, c->len);
+	if (err) {
+		xtal_os_window_let_go(a);
+		give_back(a, c->at, a->scratch, c->len);
+	} else if (a->full) {
+		each_stretch(a, a->scratch, c->len, enter_pages, c);
+	}
+	xtal_os_uffd_wake(a->window, c->at, c->len);
+	clean(a->scratch);
+	return err;
+}
+
+/* The room that an object of so many bytes gets. */
+static int object_bytes(uint64_t len, uint64_t *bytes)
+{
+	struct rlimit limit;
+
+	*bytes = len > ROOM ? len : ROOM;
+	if (getrlimit(RLIMIT_FSIZE, &limit))
+		return -errno;
+	if (*bytes > limit.rlim_cur)
+		*bytes = limit.rlim_cur & ~(xtal_os_page_size() - 1);
+	return *bytes < len ? -EFBIG : 0;
+}
+
+/* The object, and a mapping of what is to be in it, watched by the keeper. */
+static int make_object(struct xtal_os_adopter *a, struct xtal_os_run *run, uint64_t *stage)
+{
+	uint64_t len = run->hi - run->lo, bytes;
+	struct xtal_os_backing b;
+	void *map = NULL;
+	int err = object_bytes(len, &bytes);
+
+	if (err)
+		return err;
+	err = xtal_os_object_create("xtal-adopted", bytes, false, &run->fd, NULL);
+	if (err)
+		return err;
+	map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, run->fd, 0);
+	err = map == MAP_FAILED ? -errno : 0;
+	if (err)
+		goto close_object;
+	err = xtal_os_backing_find(map, &b);
+	if (!err)
+		err = xtal_os_uffd_register(a->keeper, (uintptr_t)map, len,
+					    a->full ? XTAL_OS_TRAP_MINOR | XTAL_OS_TRAP_MISSING
+						    : XTAL_OS_TRAP_WRITE);
+	if (err)
+		goto unmap;
+	run->inode = b.inode;
+	run->dev_major = b.dev_major;
+	run->dev_minor = b.dev_minor;
+	*stage = (uintptr_t)map;
+	return 0;
+unmap:
+	munmap(map, len);
+close_object:
+	close(run->fd);
+	return err;
+}
+
+/* Where the chunk that begins at ends: the kernel moves pages of one mapping at a time. */
+static uint64_t chunk_end(uint64_t at, uint64_t hi)
+{
+	uint64_t end = at + XTAL_OS_ADOPT_CHUNK;
+	struct xtal_os_backing b;
+
+	if (xtal_os_backing_find(xtal_os_place(at), &b))
+		return 0;
+	end = end < b.end ? end : b.end;
+	return end < hi ? end : hi;
+}
+
+static int move_all(struct xtal_os_adopter *a, struct xtal_os_run *run, uint64_t stage,
+		    uint64_t *done)
+{
+	uint64_t at = run->lo, end;
+	int err = 0;
+
+	for (; at < run->hi && !err; at = end) {
+		struct xtal_os_chunk c = { .a = a,
+					   .at = at,
+					   .offset = at - run->lo,
+					   .stage = stage + (at - run->lo),
+					   .fd = run->fd };
+
+		end = chunk_end(at, run->hi);
+		if (!end)
+			return -EAGAIN;
+		c.len = end - at;
+		err = adopt_chunk(&c);
+		*done += err ? 0 : c.len;
+	}
+	return err == -EINVAL ? -EAGAIN : err; /* mappings were split meanwhile */
+}
+
+static const char *words(int err)
+{
+	switch (err) {
+	case -EBUSY:
+		return "pages are pinned (direct I/O or io_uring)";
+	case -EAGAIN:
+		return "the program changed the mapping meanwhile";
+	case -EFBIG:
+		return "RLIMIT_FSIZE leaves no room for an object";
+	default:
+		return strerror(-err);
+	}
+}
+
+int xtal_os_adopt(uint64_t lo, uint64_t hi, struct xtal_os_run *out, char *why, size_t size)
+{
+	struct xtal_os_adopter *a = &xtal_os_adopter;
+	struct xtal_os_run run = { .lo = lo, .hi = hi };
+	uint64_t stage = 0, done = 0;
+	int err = make_object(a, &run, &stage);
+
+	if (err)
+		goto tell;
+	xtal_lock(&a->gate);
+	err = xtal_os_adopt_enter(&run);
+	xtal_unlock(&a->gate);
+	xtal_os_window_open(a, run.fd, lo, hi, 0);
+	if (!err)
+		err = xtal_os_uffd_register(a->window, lo, hi - lo, XTAL_OS_TRAP_MISSING);
+	if (!err) {
+		/* What is registered now is what was looked at. */
+		err = all_private(lo, hi - lo) ? move_all(a, &run, stage, &done) : -EAGAIN;
+		if (err)
+			xtal_os_window_unwatch(a, lo, hi - lo);
+	}
+	if (!err && !all_shared(&run))
+		err = -EAGAIN;
+	/* Where the stage has been moved away something of the program's may be by now. */
+	if (err && done < hi - lo)
+		xtal_os_window_drop(a, stage + done, hi - lo - done);
+	xtal_os_window_close(a);
+	if (!err) {
+		*out = run;
+		return 0;
+	}
+	xtal_os_adopt_undo(&run); /* the chunks that were done */
+	close(run.fd);
+tell:
+	snprintf(why, size, "%s", words(err));
+	return err;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Adoption, the way back: an empty mapping that traps is moved over the place, and filled with what
+ * the object holds. The same rules as there (adopt_in.c) while a window is open.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/adopt_impl.h"
+#include "os/vm.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+bool xtal_os_run_maps(const struct xtal_os_backing *b, const struct xtal_os_run *run)
+{
+	return b->shared && b->inode == run->inode && b->dev_major == run->dev_major &&
+	       b->dev_minor == run->dev_minor;
+}
+/* Under the gate: the reader may drop pages before, or the program after. */
+static int fill_part(struct xtal_os_chunk *c, uint64_t at, uint64_t len, uint64_t *moved)
+{
+	struct xtal_os_adopter *a = c->a;
+	long n = syscall(SYS_pread64, c->fd, a->spare + at, len, (long)(c->offset + at));
+
+	*moved = 0;
+	if (n != (long)len)
+		return n < 0 ? -errno : -EIO;
+	return xtal_os_uffd_move(a->window, xtal_os_window_now_at(a, c->at + at), a->spare + at,
+				 len, moved);
+}
+
+/* Fills one stretch of the chunk with what the object holds. */
+static int fill(struct xtal_os_chunk *c, uint64_t at, uint64_t bytes)
+{
+	uint64_t end = at + bytes, page = xtal_os_page_size(), moved;
+	bool single = false;
+
+	while (at < end) {
+		uint64_t n;
+		int err;
+
+		xtal_lock(&c->a->gate);
+		single |= c->a->moved_len != 0;
+		n = single ? page : end - at;
+		err = fill_part(c, at, n, &moved);
+		xtal_unlock(&c->a->gate);
+		at += moved;
+		if (!err || xtal_os_window_not_yet(err))
+			continue;
+		if (err != -ENOENT && err != -EEXIST && err != -EINVAL)
+			return err;
+		/* The program has changed a part: page by page. That page is gone, or filled. */
+		if (single)
+			at += page;
+		single = true;
+	}
+	return 0;
+}
+
+/* The stretches of the chunk in which the object has pages. */
+static int fill_all(struct xtal_os_chunk *c)
+{
+	uint64_t at = c->offset, end = c->offset + c->len;
+	int err = 0;
+
+	while (at < end && !err) {
+		long begin = syscall(SYS_lseek, c->fd, at, SEEK_DATA), stop;
+
+		if (begin < 0 || (uint64_t)begin >= end)
+			return begin < 0 && errno != ENXIO ? -errno : 0;
+		stop = syscall(SYS_lseek, c->fd, begin, SEEK_HOLE);
+		if (stop < 0)
+			return -errno;
+		if ((uint64_t)stop > end)
+			stop = (long)end;
+		err = fill(c, (uint64_t)begin - c->offset, (uint64_t)(stop - begin));
+		at = (uint64_t)stop;
+	}
+	return err;
+}
+
+/* One chunk out of the object. On failure before it is empty it is as it was. */
+static int undo_chunk(struct xtal_os_chunk *c)
+{
+	struct xtal_os_adopter *a = c->a;
+	struct xtal_os_backing now;
+	int err;
+	void *empty =
+		mmap(NULL, c->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (empty == MAP_FAILED)
+		return -errno;
+	/* All pages that can be needed, before it is too late to do without. */
+	err = madvise(xtal_os_place(a->spare), c->len, MADV_POPULATE_WRITE) ? -errno : 0;
+	xtal_os_window_open(a, c->fd, c->at, c->at + c->len, c->offset);
+	if (!err)
+		err = xtal_os_uffd_register(a->window, (uintptr_t)empty, c->len,
+					    XTAL_OS_TRAP_MISSING);
+	/* The program may have changed it since. */
+	if (!err &&
+	    (xtal_os_backing_find(xtal_os_place(c->at), &now) || !xtal_os_run_maps(&now, c->run) ||
+	     now.end < c->at + c->len || now.offset + (c->at - now.start) != c->offset))
+		err = -ESTALE;
+	if (!err)
+		err = xtal_os_window_replace(a, (uintptr_t)empty, c->at, c->len);
+	if (err) {
+		xtal_os_window_drop(a, (uintptr_t)empty, c->len);
+		xtal_os_window_close(a);
+		return err;
+	}
+	err = fill_all(c);
+	xtal_os_window_unwatch(a, c->at, c->len);
+	xtal_os_uffd_wake(a->keeper, c->at, c->len);
+	xtal_os_window_close(a);
+	if (!err)
+		xtal_os_adopt_punch(c->fd, c->offset, c->len);
+	return err;
+}
+
+/* The first mapping of the run at or behind at. -ENOENT: none. */
+static int next_mapping(const struct xtal_os_run *run, uint64_t at, struct xtal_os_backing *b)
+{
+	int err;
+
+	while (!(err = xtal_os_backing_next(xtal_os_place(at), b))) {
+		if (xtal_os_run_maps(b, run))
+			return 0;
+		at = b->end;
+	}
+	return err;
+}
+
+static int undo_mapping(const struct xtal_os_run *run, const struct xtal_os_backing *b)
+{
+	struct xtal_os_backing now;
+	int err = 0;
+
+	for (uint64_t at = b->start; at < b->end && !err;) {
+		struct xtal_os_chunk c = {
+			.a = &xtal_os_adopter, .at = at, .run = run, .fd = run->fd
+		};
+
+		if (xtal_os_backing_find(xtal_os_place(at), &now) || !xtal_os_run_maps(&now, run))
+			return -ESTALE;
+		c.offset = now.offset + (at - now.start);
+		c.len = now.end - at < XTAL_OS_ADOPT_CHUNK ? now.end - at : XTAL_OS_ADOPT_CHUNK;
+		err = undo_chunk(&c);
+		at += c.len;
+	}
+	return err;
+}
+
+int xtal_os_adopt_undo(const struct xtal_os_run *run)
+{
+	struct xtal_os_backing b;
+	int err;
+
+	/* From the start after each mapping: the program may move some meanwhile. */
+	while (!(err = next_mapping(run, 0, &b))) {
+		err = undo_mapping(run, &b);
+		if (err && err != -ESTALE)
+			return err;
+	}
+	if (err != -ENOENT)
+		return err;
+	xtal_lock(&xtal_os_adopter.gate);
+	xtal_os_adopt_leave(run);
+	xtal_unlock(&xtal_os_adopter.gate);
+	return 0;
+}
