@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Adoption: what is adopted, which segments lie in it, and the mover, the thread that changes
- * that. What the program does to adopted memory is heard of on another thread (reader, below) that
- * must not lock, allocate or log: it sets the segments to moving, so that nobody is given what may
- * be no more, and leaves the rest to the mover.
+ * Adoption: the mover, the thread that changes what is adopted, and those who ask for it. What the
+ * program does to adopted memory is heard of on another thread (the reader, adopt_runs.c), which sets
+ * the segments to moving, so that nobody is given what may be no more, and leaves the rest to the
+ * mover.
  */
 #include "core/adopt.h"
 
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/lock.h"
+#include "core/adopt_runs.h"
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
@@ -26,27 +27,7 @@
 #include "os/vm.h"
 #include "xtal.h"
 
-#define MAX_RUNS   512u
-#define MAX_WORDS  16u /* segments of one run that can be reached by mapping */
 #define MAX_WISHES 64u
-
-enum run_state {
-	RUN_FREE,
-	RUN_MAKING, /* the mover is at it; it may be gone before it is done */
-	RUN_ADOPTED,
-	RUN_STUCK, /* could not be undone, but for fork nobody uses it any more */
-};
-
-/* The mover's, but for what is said. In static memory, which is never adopted: the reader looks at
- * it at any time. Gate: xtal_os_adopt_lock(). */
-struct xtal_adopted {
-	enum run_state state; /* changes under the gate */
-	bool gone;            /* under the gate: the program unmapped or moved some */
-	struct xtal_os_run run;
-	uint64_t object;
-	enum xtal_adopt_cause cause;
-	_Atomic uint64_t *words[MAX_WORDS]; /* of the slots, under the gate */
-};
 
 enum job_kind {
 	JOB_ADOPT,
@@ -70,8 +51,6 @@ struct wish {
 	uint64_t lo, hi;
 };
 
-static struct xtal_adopted runs[MAX_RUNS];
-
 static struct {
 	struct xtal_lock life; /* starting */
 	bool running;
@@ -90,152 +69,10 @@ static void wake_mover(void)
 	xtal_os_futex_wake(&mover.work, 1);
 }
 
-/* The reader: before it reads. What is being done may concern any run. */
-static void before_change(void)
-{
-	for (unsigned i = 0; i < MAX_RUNS; i++) {
-		for (unsigned k = 0; runs[i].state != RUN_FREE && k < MAX_WORDS; k++) {
-			_Atomic uint64_t *word = runs[i].words[k];
-			uint64_t now = word ? atomic_load_explicit(word, memory_order_relaxed) : 0;
-
-			/* seq_cst: whoever caused it goes on only after this. Partner: the look
-			 * at the word by executors. */
-			while ((now & 3) == XTAL_SEG_LIVE &&
-			       !atomic_compare_exchange_weak(word, &now,
-							     xtal_slot_next(now, XTAL_SEG_MOVING)))
-				;
-		}
-	}
-}
-
-static void change(const struct xtal_os_uffd_event *e)
-{
-	if (e->kind != XTAL_OS_UFFD_UNMAP && e->kind != XTAL_OS_UFFD_REMAP)
-		return;
-	for (unsigned i = 0; i < MAX_RUNS; i++)
-		if (runs[i].state != RUN_FREE && e->from < runs[i].run.hi &&
-		    e->from + e->len > runs[i].run.lo)
-			runs[i].gone = true;
-}
-
 static void after_change(void)
 {
 	atomic_store(&mover.disturbed, true);
 	wake_mover();
-}
-
-static struct xtal_adopted *free_run(void)
-{
-	for (unsigned i = 0; i < MAX_RUNS; i++)
-		if (runs[i].state == RUN_FREE)
-			return &runs[i];
-	return NULL;
-}
-
-/* A run that has a page of [lo, hi). */
-static struct xtal_adopted *run_at(uint64_t lo, uint64_t hi)
-{
-	for (unsigned i = 0; i < MAX_RUNS; i++)
-		if (runs[i].state != RUN_FREE && lo < runs[i].run.hi && hi > runs[i].run.lo)
-			return &runs[i];
-	return NULL;
-}
-
-static void set_state(struct xtal_adopted *a, enum run_state state)
-{
-	xtal_os_adopt_lock();
-	a->state = state;
-	xtal_os_adopt_unlock();
-}
-
-static bool is_gone(const struct xtal_adopted *a)
-{
-	bool gone;
-
-	xtal_os_adopt_lock();
-	gone = a->gone;
-	xtal_os_adopt_unlock();
-	return gone;
-}
-
-static const char *cause_text(enum xtal_adopt_cause cause)
-{
-	switch (cause) {
-	case XTAL_ADOPT_HOT:
-		return "since peers use it much";
-	case XTAL_ADOPT_REQUEST:
-		return "by xtal_share()";
-	case XTAL_ADOPT_EVERYTHING:
-		return "by XTAL_ADOPT=always";
-	}
-	return "";
-}
-
-/* Under the gate. */
-static bool take_word(struct xtal_adopted *a, _Atomic uint64_t *word)
-{
-	for (unsigned k = 0; k < MAX_WORDS; k++)
-		if (!a->words[k] || a->words[k] == word) {
-			a->words[k] = word;
-			return true;
-		}
-	return false;
-}
-
-/* What each segment in the run that is being moved becomes; the mover's. */
-static struct xtal_adopted *attaching;
-static const char *refusal;
-
-/* Under the registry's lock; the segment is moving. */
-static void attach(struct xtal_segment *seg)
-{
-	struct xtal_adopted *a = attaching;
-	bool in = false, gone;
-
-	if (atomic_load(&seg->adopted))
-		return; /* in another run, too */
-	xtal_os_adopt_lock();
-	gone = a->gone;
-	if (a->state == RUN_ADOPTED && !gone)
-		in = take_word(a, &seg->ctx->registry.table->word[seg->slot]);
-	xtal_os_adopt_unlock();
-	if (in)
-		atomic_store(&seg->adopted, a);
-	snprintf(seg->adopt_reason, sizeof(seg->adopt_reason), "%s%.90s",
-		 in ? "private memory, adopted " : "private memory, not adopted: ",
-		 in           ? cause_text(a->cause)
-		 : gone       ? "the program has changed its mapping"
-		 : refusal[0] ? refusal
-			      : "too many segments lie in it");
-}
-
-void xtal_adopted_detach(struct xtal_segment *seg)
-{
-	struct xtal_adopted *a = atomic_load(&seg->adopted);
-	_Atomic uint64_t *word = &seg->ctx->registry.table->word[seg->slot];
-
-	if (!a)
-		return;
-	xtal_os_adopt_lock();
-	for (unsigned k = 0; k < MAX_WORDS; k++)
-		if (a->words[k] == word)
-			a->words[k] = NULL;
-	xtal_os_adopt_unlock();
-	atomic_store(&seg->adopted, NULL);
-}
-
-/* Under the registry's lock. */
-static void detach_moving(struct xtal_segment *seg)
-{
-	if (atomic_load(&seg->adopted) != attaching)
-		return;
-	xtal_adopted_detach(seg);
-	snprintf(seg->adopt_reason, sizeof(seg->adopt_reason), "private memory, adopted no more");
-}
-
-bool xtal_adopted_has(const struct xtal_segment *seg)
-{
-	return atomic_load(&seg->adopted) != NULL;
 }
 
 struct call {
@@ -255,7 +92,7 @@ static int move_in(void *arg)
 	if (!err) {
 		xtal_os_adopt_lock();
 		a->run = run;
-		a->state = RUN_ADOPTED;
+		a->state = XTAL_RUN_ADOPTED;
 		xtal_os_adopt_unlock();
 		xtal_count(&xtal_totals.adopted, 1);
 		xtal_count(&xtal_totals.adopted_bytes, a->run.hi - a->run.lo);
@@ -275,7 +112,7 @@ static int adopt_now(struct job *j)
 {
 	struct call c = { .why = j->why, .size = j->why_size };
 	struct xtal_moving m = { .lo = j->lo, .hi = j->hi };
-	struct xtal_adopted *a = run_at(j->lo, j->hi);
+	struct xtal_adopted *a = xtal_runs_at(j->lo, j->hi);
 	bool fresh = !a;
 	int err;
 
@@ -283,8 +120,8 @@ static int adopt_now(struct job *j)
 		snprintf(j->why, j->why_size, "the program forks");
 		return -EAGAIN;
 	}
-	if (a &&
-	    (a->state != RUN_ADOPTED || is_gone(a) || a->run.lo > j->lo || a->run.hi < j->hi)) {
+	if (a && (a->state != XTAL_RUN_ADOPTED || xtal_run_is_gone(a) || a->run.lo > j->lo ||
+		  a->run.hi < j->hi)) {
 		snprintf(j->why, j->why_size, "a part of it is adopted already");
 		return -EEXIST;
 	}
@@ -292,48 +129,48 @@ static int adopt_now(struct job *j)
 		err = xtal_os_adopt_eligible(j->lo, j->hi, j->why, j->why_size);
 		if (err)
 			return err;
-		a = free_run();
+		a = xtal_runs_free();
 		if (!a) {
 			snprintf(j->why, j->why_size,
-				 "%u ranges are adopted, the most there can be", MAX_RUNS);
+				 "%u ranges are adopted, the most there can be", XTAL_MAX_RUNS);
 			return -ENOSPC;
 		}
 		xtal_os_adopt_lock();
-		*a = (struct xtal_adopted){ .state = RUN_MAKING,
+		*a = (struct xtal_adopted){ .state = XTAL_RUN_MAKING,
 					    .run = { .lo = j->lo, .hi = j->hi, .fd = -1 },
 					    .object = xtal_object_number(),
 					    .cause = j->cause };
 		xtal_os_adopt_unlock();
 	}
-	c.a = attaching = a;
+	c.a = a;
 	j->why[0] = 0;
-	refusal = j->why;
-	err = xtal_revoke_move(&m, fresh ? move_in : no_move, &c, attach);
+	xtal_run_moves(a, j->why);
+	err = xtal_revoke_move(&m, fresh ? move_in : no_move, &c, xtal_run_attach);
 	if (err == -EBUSY && !j->why[0])
 		snprintf(j->why, j->why_size, "a peer does not leave it");
 	if (fresh && err) {
-		set_state(a, RUN_FREE);
+		xtal_run_set_state(a, XTAL_RUN_FREE);
 		xtal_count(&xtal_totals.adopt_refused, 1);
 	} else if (fresh) {
 		xtal_engine_track_fd(a->run.fd);
 	}
 	xtal_log(XTAL_LOG_INFO, "xtal", "%llu bytes of private memory at 0x%llx: %s%s",
 		 (unsigned long long)(j->hi - j->lo), (unsigned long long)j->lo,
-		 err ? "not adopted: " : "adopted ", err ? j->why : cause_text(j->cause));
+		 err ? "not adopted: " : "adopted ",
+		 err ? j->why : xtal_adopt_cause_text(j->cause));
 	return err;
 }
 
 static void attach_now(const struct job *j)
 {
-	refusal = "";
-	for (unsigned i = 0; i < MAX_RUNS; i++) {
-		struct xtal_adopted *a = &runs[i];
+	for (unsigned i = 0; i < XTAL_MAX_RUNS; i++) {
+		struct xtal_adopted *a = &xtal_runs[i];
 		struct xtal_moving m = { .lo = a->run.lo, .hi = a->run.hi };
 
-		if (a->state != RUN_ADOPTED || j->lo >= a->run.hi || j->hi <= a->run.lo)
+		if (a->state != XTAL_RUN_ADOPTED || j->lo >= a->run.hi || j->hi <= a->run.lo)
 			continue;
-		attaching = a;
-		xtal_revoke_move(&m, no_move, NULL, attach);
+		xtal_run_moves(a, "");
+		xtal_revoke_move(&m, no_move, NULL, xtal_run_attach);
 	}
 }
 
@@ -349,13 +186,13 @@ static int undo_run(struct xtal_adopted *a)
 	struct xtal_moving m = { .lo = a->run.lo, .hi = a->run.hi };
 	int err;
 
-	attaching = a;
-	err = xtal_revoke_move(&m, move_out, a, detach_moving);
+	xtal_run_moves(a, "");
+	err = xtal_revoke_move(&m, move_out, a, xtal_run_detach);
 	if (err) {
-		set_state(a, RUN_STUCK);
+		xtal_run_set_state(a, XTAL_RUN_STUCK);
 		return err;
 	}
-	set_state(a, RUN_FREE);
+	xtal_run_set_state(a, XTAL_RUN_FREE);
 	xtal_engine_close_fd(a->run.fd);
 	xtal_count(&xtal_totals.adopt_undone, 1);
 	return 0;
@@ -366,7 +203,7 @@ static int undo_now(struct job *j)
 	struct xtal_adopted *a;
 	int err = 0;
 
-	if (!run_at(j->lo, j->hi)) {
+	if (!xtal_runs_at(j->lo, j->hi)) {
 		snprintf(j->why, j->why_size, "nothing of it is adopted");
 		return -ENOENT;
 	}
@@ -376,9 +213,9 @@ static int undo_now(struct job *j)
 			 "the old ones");
 		return -EBUSY;
 	}
-	for (unsigned i = 0; i < MAX_RUNS && !err; i++) {
-		a = &runs[i];
-		if (a->state != RUN_FREE && j->lo < a->run.hi && j->hi > a->run.lo)
+	for (unsigned i = 0; i < XTAL_MAX_RUNS && !err; i++) {
+		a = &xtal_runs[i];
+		if (a->state != XTAL_RUN_FREE && j->lo < a->run.hi && j->hi > a->run.lo)
 			err = undo_run(a);
 	}
 	if (err)
@@ -391,23 +228,10 @@ static void tidy(void)
 {
 	if (!atomic_exchange(&mover.disturbed, false))
 		return;
-	for (unsigned i = 0; i < MAX_RUNS; i++)
-		if (runs[i].state == RUN_ADOPTED && is_gone(&runs[i]))
-			undo_run(&runs[i]);
-	xtal_os_adopt_lock();
-	/* Not while the reader is between setting them and telling us. */
-	for (unsigned i = 0; i < MAX_RUNS; i++) {
-		for (unsigned k = 0; runs[i].state == RUN_ADOPTED && k < MAX_WORDS; k++) {
-			_Atomic uint64_t *word = runs[i].words[k];
-			uint64_t now = word ? atomic_load_explicit(word, memory_order_relaxed) : 0;
-
-			while (!runs[i].gone && (now & 3) == XTAL_SEG_MOVING &&
-			       !atomic_compare_exchange_weak(word, &now,
-							     xtal_slot_next(now, XTAL_SEG_LIVE)))
-				;
-		}
-	}
-	xtal_os_adopt_unlock();
+	for (unsigned i = 0; i < XTAL_MAX_RUNS; i++)
+		if (xtal_runs[i].state == XTAL_RUN_ADOPTED && xtal_run_is_gone(&xtal_runs[i]))
+			undo_run(&xtal_runs[i]);
+	xtal_runs_let_in();
 }
 
 static void end_job(struct job *j)
@@ -484,7 +308,8 @@ static void mover_run(void *arg)
 /* Reader and mover run. Errors: -ENOSYS, -errno. */
 static int start(char *why, size_t size)
 {
-	static const struct xtal_os_adopt_hooks hooks = { before_change, change, after_change };
+	static const struct xtal_os_adopt_hooks hooks = { xtal_runs_before_change, xtal_runs_change,
+							  after_change };
 	int fds[XTAL_OS_ADOPT_FDS], err = 0;
 
 	xtal_lock(&mover.life);
@@ -608,33 +433,6 @@ void xtal_adopt_wish(struct xtal_segment *seg)
 	wake_mover();
 }
 
-bool xtal_adopted_find(struct xtal_segment *seg, uint64_t addr, uint64_t len,
-		       struct xtal_adopted_part *out)
-{
-	const struct xtal_adopted *a = atomic_load(&seg->adopted);
-	uint64_t lo = seg->addr, hi = seg->addr + seg->len, end = addr + len;
-
-	if (!a)
-		return false;
-	*out = (struct xtal_adopted_part){ .lo = lo, .hi = hi, .fd = -1 };
-	if (end <= a->run.lo) {
-		out->hi = a->run.lo;
-	} else if (addr >= a->run.hi) {
-		out->lo = a->run.hi;
-	} else if (addr >= a->run.lo && end <= a->run.hi) {
-		out->lo = lo > a->run.lo ? lo : a->run.lo;
-		out->hi = hi < a->run.hi ? hi : a->run.hi;
-		out->adopted = true;
-		out->fd = a->run.fd;
-		out->object = a->object;
-		out->offset = out->lo - a->run.lo;
-		out->object_len = a->run.hi - a->run.lo;
-	} else {
-		return false;
-	}
-	return true;
-}
-
 void xtal_adopt_before_fork(void)
 {
 	char why[160] = "";
@@ -655,6 +453,6 @@ void xtal_adopt_after_fork(void)
 void xtal_adopt_fork_child(void)
 {
 	xtal_os_adopt_fork_child();
-	memset(runs, 0, sizeof(runs));
+	memset(xtal_runs, 0, sizeof(xtal_runs));
 	memset(&mover, 0, sizeof(mover));
 }
