@@ -89,11 +89,13 @@ static int move_in(void *arg)
 	struct xtal_os_run run;
 	int err = xtal_os_adopt(a->run.lo, a->run.hi, &run, c->why, c->size);
 
-	if (!err) {
+	if (!err || err == -ENOTRECOVERABLE) {
 		xtal_os_adopt_lock();
 		a->run = run;
-		a->state = XTAL_RUN_ADOPTED;
+		a->state = err ? XTAL_RUN_STUCK : XTAL_RUN_ADOPTED;
 		xtal_os_adopt_unlock();
+	}
+	if (!err) {
 		xtal_count(&xtal_totals.adopted, 1);
 		xtal_count(&xtal_totals.adopted_bytes, a->run.hi - a->run.lo);
 		xtal_count(&xtal_totals.adopt_ns, xtal_os_now() - begun);
@@ -148,12 +150,12 @@ static int adopt_now(struct job *j)
 	err = xtal_revoke_move(&m, fresh ? move_in : no_move, &c, xtal_run_attach);
 	if (err == -EBUSY && !j->why[0])
 		snprintf(j->why, j->why_size, "a peer does not leave it");
-	if (fresh && err) {
-		xtal_run_set_state(a, XTAL_RUN_FREE);
+	if (fresh && err)
 		xtal_count(&xtal_totals.adopt_refused, 1);
-	} else if (fresh) {
+	if (fresh && err && a->state != XTAL_RUN_STUCK)
+		xtal_run_set_state(a, XTAL_RUN_FREE);
+	else if (fresh)
 		xtal_engine_track_fd(a->run.fd);
-	}
 	xtal_log(XTAL_LOG_INFO, "xtal", "%llu bytes of private memory at 0x%llx: %s%s",
 		 (unsigned long long)(j->hi - j->lo), (unsigned long long)j->lo,
 		 err ? "not adopted: " : "adopted ",
@@ -181,13 +183,20 @@ static int move_out(void *arg)
 	return xtal_os_adopt_undo(&a->run);
 }
 
-static int undo_run(struct xtal_adopted *a)
+/* A device may be writing to its pages: private ones would not get that. */
+static int refuse_pinned(void *arg)
+{
+	(void)arg;
+	return -EBUSY;
+}
+
+static int undo_run(struct xtal_adopted *a, bool pinned)
 {
 	struct xtal_moving m = { .lo = a->run.lo, .hi = a->run.hi };
 	int err;
 
 	xtal_run_moves(a, "");
-	err = xtal_revoke_move(&m, move_out, a, xtal_run_detach);
+	err = xtal_revoke_move(&m, pinned ? refuse_pinned : move_out, a, xtal_run_detach);
 	if (err) {
 		xtal_run_set_state(a, XTAL_RUN_STUCK);
 		return err;
@@ -201,7 +210,7 @@ static int undo_run(struct xtal_adopted *a)
 static int undo_now(struct job *j)
 {
 	struct xtal_adopted *a;
-	int err = 0;
+	int err = 0, one;
 
 	if (!xtal_runs_at(j->lo, j->hi)) {
 		snprintf(j->why, j->why_size, "nothing of it is adopted");
@@ -213,13 +222,18 @@ static int undo_now(struct job *j)
 			 "the old ones");
 		return -EBUSY;
 	}
-	for (unsigned i = 0; i < XTAL_MAX_RUNS && !err; i++) {
+	/* What can be becomes private, whatever cannot. */
+	for (unsigned i = 0; i < XTAL_MAX_RUNS; i++) {
 		a = &xtal_runs[i];
-		if (a->state != XTAL_RUN_FREE && j->lo < a->run.hi && j->hi > a->run.lo)
-			err = undo_run(a);
+		if (a->state == XTAL_RUN_FREE || j->lo >= a->run.hi || j->hi <= a->run.lo)
+			continue;
+		one = undo_run(a, false);
+		if (!one)
+			continue;
+		err = one;
+		snprintf(j->why, j->why_size, "%s%s", strerror(-err),
+			 err == -ENOMEM ? " (see RLIMIT_AS and vm.max_map_count)" : "");
 	}
-	if (err)
-		snprintf(j->why, j->why_size, "%s", strerror(-err));
 	return err;
 }
 
@@ -230,7 +244,7 @@ static void tidy(void)
 		return;
 	for (unsigned i = 0; i < XTAL_MAX_RUNS; i++)
 		if (xtal_runs[i].state == XTAL_RUN_ADOPTED && xtal_run_is_gone(&xtal_runs[i]))
-			undo_run(&xtal_runs[i]);
+			undo_run(&xtal_runs[i], xtal_os_pages_pinned());
 	xtal_runs_let_in();
 }
 

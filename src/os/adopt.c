@@ -48,6 +48,7 @@ void xtal_os_adopt_fork_child(void)
 {
 	struct xtal_os_adopter *a = &xtal_os_adopter;
 
+	xtal_os_adopt_forget();
 	/* The areas stay mapped: they are not ours to look at, and children are rare. */
 	*a = (struct xtal_os_adopter){
 		.store = -1, .window = -1, .keeper = -1, .kick = -1, .pagemap = -1
@@ -66,6 +67,37 @@ static void close_all(struct xtal_os_adopter *a)
 	if (a->scratch)
 		munmap((void *)(uintptr_t)a->scratch, 2 * XTAL_OS_ADOPT_CHUNK);
 	a->scratch = a->spare = 0;
+	xtal_os_reserve_drop(a);
+}
+
+/* Pages of the reserve are mappings of their own. */
+#define RESERVE_PAGES 32u
+
+void xtal_os_reserve_make(struct xtal_os_adopter *a)
+{
+	size_t page = xtal_os_page_size(), len = RESERVE_PAGES * page;
+	uint8_t *at;
+
+	if (a->reserve)
+		return;
+	if (len < XTAL_OS_ADOPT_CHUNK)
+		len = XTAL_OS_ADOPT_CHUNK;
+	at = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (at == MAP_FAILED)
+		return;
+	for (unsigned i = 0; i < RESERVE_PAGES; i += 2)
+		mprotect(at + i * page, page, PROT_READ);
+	a->reserve = (uintptr_t)at;
+	a->reserve_len = len;
+}
+
+bool xtal_os_reserve_drop(struct xtal_os_adopter *a)
+{
+	if (!a->reserve)
+		return false;
+	munmap(xtal_os_place(a->reserve), a->reserve_len);
+	a->reserve = 0;
+	return true;
 }
 
 static int open_all(struct xtal_os_adopter *a)
@@ -95,6 +127,7 @@ static int open_all(struct xtal_os_adopter *a)
 	a->spare = a->scratch + XTAL_OS_ADOPT_CHUNK;
 	/* Huge pages would have to be split to be moved. */
 	madvise(areas, 2 * XTAL_OS_ADOPT_CHUNK, MADV_NOHUGEPAGE);
+	xtal_os_reserve_make(a);
 	return xtal_os_uffd_register(a->store, a->scratch, XTAL_OS_ADOPT_CHUNK,
 				     XTAL_OS_TRAP_MISSING);
 }

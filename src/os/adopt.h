@@ -59,7 +59,8 @@ int xtal_os_adopt_eligible(uint64_t lo, uint64_t hi, char *why, size_t size);
  * Adopts [lo, hi), which is eligible. By one thread at a time, with all signals blocked, started by the engine, whose
  * stack is its own. out->fd is the caller's. Errors, with why; nothing has changed then:
  * -EBUSY (pinned pages), -EAGAIN (the program changed the mapping meanwhile), -EFBIG
- * (RLIMIT_FSIZE), -ENOMEM, -ENOSPC (too many runs), -errno.
+ * (RLIMIT_FSIZE), -ENOMEM, -ENOSPC (too many runs), -errno. But -ENOTRECOVERABLE: a part of *out is
+ * in the object, and cannot be made private now; as after a failed undo.
  */
 int xtal_os_adopt(uint64_t lo, uint64_t hi, struct xtal_os_run *out, char *why, size_t size);
 
@@ -70,7 +71,7 @@ int xtal_os_adopt_undo(const struct xtal_os_run *run);
 /* True when a page of [lo, hi), at the place where it was adopted, may be adopted. Any thread. */
 bool xtal_os_adopt_any(uint64_t lo, uint64_t hi);
 
-/* True while pages are registered for direct I/O for a long time (VmPin). */
+/* True while pages are registered for direct I/O for a long time (VmPin). Allocates nothing. */
 bool xtal_os_pages_pinned(void);
 
 /* The lock that the reader holds from before() to after(). */

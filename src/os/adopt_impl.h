@@ -11,6 +11,7 @@
 #include "os/adopt.h"
 
 #define XTAL_OS_ADOPT_CHUNK ((uint64_t)64 << 10)
+#define XTAL_OS_WATCHED     (2 * XTAL_OS_ADOPT_CHUNK / 4096) /* pages of two chunks */
 
 /*
  * Three userfaultfds: what is being moved is registered with the window's, what is adopted with
@@ -22,24 +23,32 @@ struct xtal_os_adopter {
 	int store, window, keeper, kick, pagemap;
 	bool full;               /* the level */
 	uint64_t scratch, spare; /* CHUNK bytes each; spare: pages to give away */
+	uint64_t reserve;        /* address space and mappings that the way back may need; or 0 */
+	uint64_t reserve_len;
 	struct xtal_os_adopt_hooks hooks;
 	atomic_uint serving; /* the reader is in its loop; futex word */
 
 	/* The reader reads, and acts on what it read, under this; so does the mover what must
 	 * not come in between. */
 	struct xtal_lock gate;
-	/* All below: written by the mover under the gate, but for the last four. */
+	/* All below: written by the mover under the gate, but for the last five. */
 	bool open;     /* a window is */
 	bool hold;     /* its events stay unread: whoever caused them waits */
 	bool skipping; /* the reader does, and is to be told when it is over; set by it */
-	int object;    /* what run [lo, hi) is moved into, or out of */
+	int object;    /* what the chunk [lo, hi) is moved into, or out of */
 	uint64_t lo, hi, object_base;
-	uint64_t chunk_at, chunk_len; /* its pages are in the scratch area */
-	uint64_t own_lo, own_hi;      /* our own mremap() unmaps just this */
-	uint64_t src_lo, src_hi;      /* it takes its pages from here */
-	bool own_done;                /* that event was read */
-	bool disturbed;               /* the program has changed the run; set by the reader */
-	uint64_t moved_from, moved_to, moved_len; /* the program's mremap() of it */
+	bool taken;              /* the chunk's pages are in the scratch area */
+	uint64_t own_lo, own_hi; /* our own mremap() unmaps just this */
+	uint64_t src_lo, src_hi; /* it takes its pages from here */
+	bool own_done;           /* that event was read */
+	bool disturbed;   /* the program has unmapped or moved some of it; set by the reader */
+	uint64_t changes; /* so often of what is adopted; counted by the reader */
+	/* What the window's fd watches: the chunk, and on the way back the one before it. Each page's
+	 * place by now (0: unmapped), and whether the program has dropped it; the reader's, too. */
+	uint64_t watch_lo;
+	unsigned watched;
+	uint64_t where[XTAL_OS_WATCHED];
+	uint8_t dropped[XTAL_OS_WATCHED];
 };
 
 extern struct xtal_os_adopter xtal_os_adopter;
@@ -54,6 +63,8 @@ struct xtal_os_backing;
 /* The objects that there are. All under the gate. Errors of enter: -ENOSPC. */
 int xtal_os_adopt_enter(const struct xtal_os_run *run);
 void xtal_os_adopt_leave(const struct xtal_os_run *run);
+/* In a forked child: there are none. */
+void xtal_os_adopt_forget(void);
 /* The object that is mapped so, or -1. */
 int xtal_os_adopt_object(const struct xtal_os_backing *b);
 
@@ -67,27 +78,41 @@ struct xtal_os_chunk {
 	struct xtal_os_adopter *a;
 	uint64_t at, len, offset, stage; /* stage: where the object's part is mapped */
 	const struct xtal_os_run *run;
-	int fd;
+	int fd, prot;
+	bool staged; /* the stage's part is at the place now */
 };
 
 /* The mapping is of the run's object. */
 bool xtal_os_run_maps(const struct xtal_os_backing *b, const struct xtal_os_run *run);
 
-/* A window opens for [lo, hi), which is moved into the object, or out of it, at base. */
+/* Address space and mappings are kept for the way back, or given up for it (false: were not there). */
+void xtal_os_reserve_make(struct xtal_os_adopter *a);
+bool xtal_os_reserve_drop(struct xtal_os_adopter *a);
+
+/* A window opens for [lo, hi), which is moved into the object, or out of it, at base. after: what
+ * was watched before, right in front of it, stays so. */
 void xtal_os_window_open(struct xtal_os_adopter *a, int object, uint64_t lo, uint64_t hi,
-			 uint64_t base);
+			 uint64_t base, bool after);
+/* Nothing is watched by the window's fd any more, wherever it is now. */
 void xtal_os_window_close(struct xtal_os_adopter *a);
-/* From here on the program's changes wait. False: one has come since the window opened. */
-bool xtal_os_window_begin(struct xtal_os_adopter *a, uint64_t at, uint64_t len);
+/* Pages of [at, at+len) that the program has not moved are not watched: another mapping is there. (An
+ * older kernel would take them out of the keeper's hands.) */
+void xtal_os_window_forget(struct xtal_os_adopter *a, uint64_t at, uint64_t len);
+/* What is in front of at is watched no more. */
+void xtal_os_window_unwatch(struct xtal_os_adopter *a, uint64_t at);
+/* From here on the program's changes wait. False: it has unmapped or moved some. */
+bool xtal_os_window_begin(struct xtal_os_adopter *a);
 void xtal_os_window_let_go(struct xtal_os_adopter *a);
-/* The range is no longer watched by the window's fd, wherever it is now. */
-void xtal_os_window_unwatch(struct xtal_os_adopter *a, uint64_t at, uint64_t len);
 /* Moves a mapping of len bytes at from over the one at to; changes no longer wait. 0 or -errno. */
 int xtal_os_window_replace(struct xtal_os_adopter *a, uint64_t from, uint64_t to, uint64_t len);
+/* Waits until all that the program has done to what is watched was read. */
+void xtal_os_window_settle(struct xtal_os_adopter *a);
 /* Unmaps what the mover has mapped, and some fd of ours watches. */
 void xtal_os_window_drop(struct xtal_os_adopter *a, uint64_t at, uint64_t len);
-/* Where the program has moved the page to meanwhile. */
+/* Under the gate. Where the program has moved the watched page to; 0: unmapped. */
 uint64_t xtal_os_window_now_at(const struct xtal_os_adopter *a, uint64_t at);
+/* True: all pages of [at, at+len) are where they were. */
+bool xtal_os_window_still(struct xtal_os_adopter *a, uint64_t at, uint64_t len);
 /* True: the call that failed so is to be tried again. Waits a moment. */
 bool xtal_os_window_not_yet(int err);
 

@@ -50,18 +50,20 @@ static bool all_shared(const struct xtal_os_run *run)
 			return false;
 	return true;
 }
-/* Gives [at, at+len) its pages back, which are at from; once the program's own events have been
+/* Gives the chunk its pages back, wherever the program has moved them; once its own events have been
  * read. Pages whose place is no longer there stay. */
-static void give_back(struct xtal_os_adopter *a, uint64_t at, uint64_t from, uint64_t len)
+static void give_back(const struct xtal_os_chunk *c)
 {
-	uint64_t moved, page = xtal_os_page_size();
+	struct xtal_os_adopter *a = c->a;
+	uint64_t moved, to, page = xtal_os_page_size();
 	int err;
 
-	for (uint64_t i = 0; i < len; i += page) {
+	for (uint64_t i = 0; i < c->len; i += page) {
 		do {
 			xtal_lock(&a->gate);
-			err = xtal_os_uffd_move(a->window, xtal_os_window_now_at(a, at + i),
-						from + i, page, &moved);
+			to = xtal_os_window_now_at(a, c->at + i);
+			err = to ? xtal_os_uffd_move(a->window, to, a->scratch + i, page, &moved)
+				 : 0;
 			xtal_unlock(&a->gate);
 		} while (xtal_os_window_not_yet(err));
 	}
@@ -127,52 +129,107 @@ static int enter_pages(void *arg, uint64_t at, uint64_t bytes)
 	return 0;
 }
 
-/* The chunk's pages are out of reach. Those that were shared with a forked process at some time
- * first become ours alone; nobody drops some meanwhile, so this cannot fault. */
-static int take_pages(struct xtal_os_chunk *c)
+/* The chunk's pages are out of reach, *done bytes of them on failure. Those that were shared with a
+ * forked process at some time first become ours alone; nobody drops some meanwhile, so this cannot
+ * fault. */
+static int take_pages(struct xtal_os_chunk *c, uint64_t *done)
 {
 	struct xtal_os_adopter *a = c->a;
-	uint64_t done = 0, moved, own_until = 0;
+	uint64_t moved, own_until = 0;
 	int err;
 
-	for (;;) {
-		err = xtal_os_uffd_move(a->store, a->scratch + done, c->at + done, c->len - done,
+	for (*done = 0;;) {
+		err = xtal_os_uffd_move(a->store, a->scratch + *done, c->at + *done, c->len - *done,
 					&moved);
-		done += moved;
+		*done += moved;
 		if (err == -EAGAIN)
 			continue;
-		if (err != -EBUSY || done < own_until)
+		if (err != -EBUSY || *done < own_until)
 			return err;
-		own_until = done + xtal_os_page_size();
-		if (syscall(SYS_madvise, c->at + done, xtal_os_page_size(),
+		own_until = *done + xtal_os_page_size();
+		if (syscall(SYS_madvise, c->at + *done, xtal_os_page_size(),
 			    (long)MADV_POPULATE_WRITE))
 			return err;
 	}
 }
 
-/* One chunk into the object. On failure it is as it was. */
+/*
+ * What the program began to drop before we took it is dropped: whoever does it goes on as soon as it
+ * was read of, and may come to it only when the memory is adopted already, and hit nothing. Pages
+ * from done on have not been taken yet.
+ */
+static void drop_taken(struct xtal_os_chunk *c, uint64_t done)
+{
+	struct xtal_os_adopter *a = c->a;
+	uint64_t page = xtal_os_page_size(), moved;
+
+	xtal_lock(&a->gate);
+	a->taken = true; /* from here on the reader does it; not while we read them */
+	for (uint64_t i = 0; i < c->len; i += page) {
+		if (!a->dropped[i / page])
+			continue;
+		if (i >= done)
+			xtal_os_uffd_move(a->store, a->scratch + i, c->at + i, page, &moved);
+		syscall(SYS_madvise, a->scratch + i, page, (long)MADV_DONTNEED);
+		xtal_os_adopt_punch(c->fd, c->offset + i, page);
+	}
+	xtal_unlock(&a->gate);
+}
+
+/* The place is still what was registered: nobody has unmapped or moved some, not even if somebody
+ * else has got the place since. It may happen right after. */
+static bool still_there(const struct xtal_os_chunk *c)
+{
+	return !xtal_os_uffd_changing(c->a->window) && all_private(c->at, c->len);
+}
+
+/* Moves the chunk, which is watched. c->staged: the stage's part is at the place. */
+static int move_chunk(struct xtal_os_chunk *c)
+{
+	struct xtal_os_adopter *a = c->a;
+	uint64_t done;
+	bool still;
+	int err;
+
+	/* What is registered now is what was looked at. */
+	if (!all_private(c->at, c->len) || !xtal_os_window_begin(a))
+		return -EAGAIN;
+	err = take_pages(c, &done);
+	if (!err)
+		err = each_stretch(a, a->scratch, c->len, write_out, c);
+	drop_taken(c, done);
+	if (!err && !still_there(c))
+		err = -EAGAIN;
+	if (!err)
+		err = xtal_os_window_replace(a, c->stage, c->at, c->len);
+	c->staged = !err;
+	xtal_os_window_let_go(a);
+	xtal_os_window_settle(a);
+	xtal_lock(&a->gate);
+	still = xtal_os_window_still(a, c->at, c->len);
+	xtal_unlock(&a->gate);
+	if (!err && !still)
+		err = -EAGAIN;
+	if (err)
+		give_back(c);
+	else if (a->full)
+		each_stretch(a, a->scratch, c->len, enter_pages, c);
+	return err;
+}
+
+/* One chunk into the object. On failure it is as it was, or staged and the run must be undone. */
 static int adopt_chunk(struct xtal_os_chunk *c)
 {
 	struct xtal_os_adopter *a = c->a;
 	int err;
 
-	if (!xtal_os_window_begin(a, c->at, c->len))
-		return -EAGAIN;
-	err = take_pages(c);
+	xtal_os_window_open(a, c->fd, c->at, c->at + c->len, c->offset, false);
+	err = xtal_os_uffd_register(a->window, c->at, c->len, XTAL_OS_TRAP_MISSING);
 	if (!err)
-		err = each_stretch(a, a->scratch, c->len, write_out, c);
-	/* The program has not unmapped it: it would be waiting, but the place would be free. */
-	if (!err && !all_private(c->at, c->len))
-		err = -EAGAIN;
-	if (!err)
-		err = xtal_os_window_replace(a, c->stage, c->at, c->len);
-	if (err) {
-		xtal_os_window_let_go(a);
-		give_back(a, c->at, a->scratch, c->len);
-	} else if (a->full) {
-		each_stretch(a, a->scratch, c->len, enter_pages, c);
-	}
-	xtal_os_uffd_wake(a->window, c->at, c->len);
+		err = move_chunk(c);
+	if (c->staged)
+		xtal_os_window_forget(a, c->at, c->len);
+	xtal_os_window_close(a);
 	clean(a->scratch);
 	return err;
 }
@@ -256,7 +313,7 @@ static int move_all(struct xtal_os_adopter *a, struct xtal_os_run *run, uint64_t
 			return -EAGAIN;
 		c.len = end - at;
 		err = adopt_chunk(&c);
-		*done += err ? 0 : c.len;
+		*done += c.staged ? c.len : 0;
 	}
 	return err == -EINVAL ? -EAGAIN : err; /* mappings were split meanwhile */
 }
@@ -270,6 +327,13 @@ static const char *words(int err)
 		return "the program changed the mapping meanwhile";
 	case -EFBIG:
 		return "RLIMIT_FSIZE leaves no room for an object";
+	case -ENOMEM:
+		return "the kernel has no memory or address space for it: see RLIMIT_AS, "
+		       "vm.max_map_count and the memory cgroup";
+	case -EFAULT:
+		return "some of its pages are guard pages (MADV_GUARD_INSTALL) or poisoned";
+	case -ENOSPC:
+		return "too many ranges are adopted";
 	default:
 		return strerror(-err);
 	}
@@ -287,26 +351,23 @@ int xtal_os_adopt(uint64_t lo, uint64_t hi, struct xtal_os_run *out, char *why, 
 	xtal_lock(&a->gate);
 	err = xtal_os_adopt_enter(&run);
 	xtal_unlock(&a->gate);
-	xtal_os_window_open(a, run.fd, lo, hi, 0);
 	if (!err)
-		err = xtal_os_uffd_register(a->window, lo, hi - lo, XTAL_OS_TRAP_MISSING);
-	if (!err) {
-		/* What is registered now is what was looked at. */
-		err = all_private(lo, hi - lo) ? move_all(a, &run, stage, &done) : -EAGAIN;
-		if (err)
-			xtal_os_window_unwatch(a, lo, hi - lo);
-	}
+		err = move_all(a, &run, stage, &done);
+	/* Where the stage has been moved away something of the program's may be by now. */
+	if (done < hi - lo)
+		xtal_os_window_drop(a, stage + done, hi - lo - done);
 	if (!err && !all_shared(&run))
 		err = -EAGAIN;
-	/* Where the stage has been moved away something of the program's may be by now. */
-	if (err && done < hi - lo)
-		xtal_os_window_drop(a, stage + done, hi - lo - done);
-	xtal_os_window_close(a);
 	if (!err) {
 		*out = run;
 		return 0;
 	}
-	xtal_os_adopt_undo(&run); /* the chunks that were done */
+	/* The chunks that were done. */
+	if (xtal_os_adopt_undo(&run)) {
+		*out = run;
+		snprintf(why, size, "%s; and a part cannot be made private again", words(err));
+		return -ENOTRECOVERABLE;
+	}
 	close(run.fd);
 tell:
 	snprintf(why, size, "%s", words(err));

@@ -220,14 +220,16 @@ int xtal_os_adopt_eligible(uint64_t lo, uint64_t hi, char *why, size_t size)
 
 bool xtal_os_pages_pinned(void)
 {
-	FILE *f = fopen("/proc/self/status", "re");
-	unsigned long long kib = 0;
-	char line[256];
+	/* No allocation: a thread that forks waits for it, and may hold an allocator's lock. */
+	char text[4096], *at;
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmPin: %llu", &kib) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return kib != 0;
+	if (fd >= 0)
+		close(fd);
+	if (n < 0)
+		return false;
+	text[n] = 0;
+	at = strstr(text, "\nVmPin:");
+	return at && strtoull(at + 7, NULL, 10) != 0;
 }

@@ -4,6 +4,7 @@
  * the object holds. The same rules as there (adopt_in.c) while a window is open.
  */
 #include <errno.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,27 +25,36 @@ bool xtal_os_run_maps(const struct xtal_os_backing *b, const struct xtal_os_run 
 static int fill_part(struct xtal_os_chunk *c, uint64_t at, uint64_t len, uint64_t *moved)
 {
 	struct xtal_os_adopter *a = c->a;
-	long n = syscall(SYS_pread64, c->fd, a->spare + at, len, (long)(c->offset + at));
+	uint64_t to = xtal_os_window_now_at(a, c->at + at);
+	long n;
+	int err;
 
 	*moved = 0;
+	if (!to)
+		return -ENOENT;
+	n = syscall(SYS_pread64, c->fd, a->spare + at, len, (long)(c->offset + at));
 	if (n != (long)len)
 		return n < 0 ? -errno : -EIO;
-	return xtal_os_uffd_move(a->window, xtal_os_window_now_at(a, c->at + at), a->spare + at,
-				 len, moved);
+	if (c->prot == (PROT_READ | PROT_WRITE))
+		return xtal_os_uffd_move(a->window, to, a->spare + at, len, moved);
+	/* Pages are moved between writable mappings only. */
+	err = xtal_os_uffd_copy(a->window, to, xtal_os_place(a->spare + at), len);
+	*moved = err ? 0 : len;
+	return err;
 }
 
 /* Fills one stretch of the chunk with what the object holds. */
 static int fill(struct xtal_os_chunk *c, uint64_t at, uint64_t bytes)
 {
 	uint64_t end = at + bytes, page = xtal_os_page_size(), moved;
-	bool single = false;
+	bool single = c->prot != (PROT_READ | PROT_WRITE);
 
 	while (at < end) {
 		uint64_t n;
 		int err;
 
 		xtal_lock(&c->a->gate);
-		single |= c->a->moved_len != 0;
+		single |= !xtal_os_window_still(c->a, c->at + at, end - at);
 		n = single ? page : end - at;
 		err = fill_part(c, at, n, &moved);
 		xtal_unlock(&c->a->gate);
@@ -83,39 +93,57 @@ static int fill_all(struct xtal_os_chunk *c)
 	return err;
 }
 
-/* One chunk out of the object. On failure before it is empty it is as it was. */
-static int undo_chunk(struct xtal_os_chunk *c)
+/* The place is still the object's, as it was when it was first looked at. */
+static bool still_there(const struct xtal_os_chunk *c, uint64_t changes)
 {
 	struct xtal_os_adopter *a = c->a;
 	struct xtal_os_backing now;
+	bool still;
+
+	while (xtal_os_uffd_changing(a->keeper))
+		sched_yield(); /* the reader is at it */
+	if (xtal_os_backing_find(xtal_os_place(c->at), &now) || !xtal_os_run_maps(&now, c->run) ||
+	    now.end < c->at + c->len || now.offset + (c->at - now.start) != c->offset ||
+	    xtal_os_backing_prot(&now) != c->prot)
+		return false;
+	/* Somebody may have unmapped it, and somebody else got the place. */
+	still = !xtal_os_uffd_changing(a->keeper);
+	xtal_lock(&a->gate);
+	still &= a->changes == changes;
+	xtal_unlock(&a->gate);
+	return still;
+}
+
+/* One chunk out of the object; it stays watched. On failure before it is empty it is as it was. */
+static int undo_chunk(struct xtal_os_chunk *c, uint64_t changes, bool after)
+{
+	struct xtal_os_adopter *a = c->a;
 	int err;
-	void *empty =
-		mmap(NULL, c->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *empty = mmap(NULL, c->len, c->prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (empty == MAP_FAILED)
 		return -errno;
 	/* All pages that can be needed, before it is too late to do without. */
 	err = madvise(xtal_os_place(a->spare), c->len, MADV_POPULATE_WRITE) ? -errno : 0;
-	xtal_os_window_open(a, c->fd, c->at, c->at + c->len, c->offset);
+	xtal_os_window_open(a, c->fd, c->at, c->at + c->len, c->offset, after);
 	if (!err)
 		err = xtal_os_uffd_register(a->window, (uintptr_t)empty, c->len,
 					    XTAL_OS_TRAP_MISSING);
-	/* The program may have changed it since. */
-	if (!err &&
-	    (xtal_os_backing_find(xtal_os_place(c->at), &now) || !xtal_os_run_maps(&now, c->run) ||
-	     now.end < c->at + c->len || now.offset + (c->at - now.start) != c->offset))
+	if (!err && !still_there(c, changes))
 		err = -ESTALE;
 	if (!err)
 		err = xtal_os_window_replace(a, (uintptr_t)empty, c->at, c->len);
 	if (err) {
 		xtal_os_window_drop(a, (uintptr_t)empty, c->len);
+		xtal_os_window_forget(a, c->at, c->len);
 		xtal_os_window_close(a);
 		return err;
 	}
+	/* It has become one mapping with what is watched in front of it, while both were watched: so
+	 * all of the run can become one again. */
+	xtal_os_window_unwatch(a, c->at);
 	err = fill_all(c);
-	xtal_os_window_unwatch(a, c->at, c->len);
 	xtal_os_uffd_wake(a->keeper, c->at, c->len);
-	xtal_os_window_close(a);
 	if (!err)
 		xtal_os_adopt_punch(c->fd, c->offset, c->len);
 	return err;
@@ -136,21 +164,30 @@ static int next_mapping(const struct xtal_os_run *run, uint64_t at, struct xtal_
 
 static int undo_mapping(const struct xtal_os_run *run, const struct xtal_os_backing *b)
 {
+	struct xtal_os_adopter *a = &xtal_os_adopter;
 	struct xtal_os_backing now;
+	uint64_t changes, at = b->start;
 	int err = 0;
 
-	for (uint64_t at = b->start; at < b->end && !err;) {
-		struct xtal_os_chunk c = {
-			.a = &xtal_os_adopter, .at = at, .run = run, .fd = run->fd
-		};
+	for (; at < b->end && !err;) {
+		struct xtal_os_chunk c = { .a = a, .at = at, .run = run, .fd = run->fd };
 
-		if (xtal_os_backing_find(xtal_os_place(at), &now) || !xtal_os_run_maps(&now, run))
-			return -ESTALE;
+		xtal_lock(&a->gate);
+		changes = a->changes;
+		xtal_unlock(&a->gate);
+		if (xtal_os_backing_find(xtal_os_place(at), &now) || !xtal_os_run_maps(&now, run)) {
+			err = -ESTALE;
+			break;
+		}
+		c.prot = xtal_os_backing_prot(&now);
 		c.offset = now.offset + (at - now.start);
 		c.len = now.end - at < XTAL_OS_ADOPT_CHUNK ? now.end - at : XTAL_OS_ADOPT_CHUNK;
-		err = undo_chunk(&c);
+		err = undo_chunk(&c, changes, at != b->start);
+		if (err == -ENOMEM && xtal_os_reserve_drop(a))
+			err = undo_chunk(&c, changes, false);
 		at += c.len;
 	}
+	xtal_os_window_close(a);
 	return err;
 }
 
@@ -163,8 +200,9 @@ int xtal_os_adopt_undo(const struct xtal_os_run *run)
 	while (!(err = next_mapping(run, 0, &b))) {
 		err = undo_mapping(run, &b);
 		if (err && err != -ESTALE)
-			return err;
+			break;
 	}
+	xtal_os_reserve_make(&xtal_os_adopter);
 	if (err != -ENOENT)
 		return err;
 	xtal_lock(&xtal_os_adopter.gate);

@@ -40,6 +40,12 @@ void xtal_os_adopt_leave(const struct xtal_os_run *run)
 			objects[i].hi = 0;
 }
 
+void xtal_os_adopt_forget(void)
+{
+	for (unsigned i = 0; i < MAX_OBJECTS; i++)
+		objects[i].hi = 0;
+}
+
 bool xtal_os_adopt_any(uint64_t lo, uint64_t hi)
 {
 	bool any = false;
@@ -98,7 +104,7 @@ static bool clip(uint64_t *from, uint64_t *len, uint64_t at, uint64_t size)
 	return *from < to;
 }
 
-/* Pages of the run in the window are dropped: also where they are now. */
+/* Pages of the chunk in the window are dropped: also where they are now. */
 static void drop_in_window(struct xtal_os_adopter *a, const struct xtal_os_uffd_event *e)
 {
 	uint64_t at = e->from, len = e->len;
@@ -107,8 +113,25 @@ static void drop_in_window(struct xtal_os_adopter *a, const struct xtal_os_uffd_
 		xtal_os_adopt_punch(a->object, a->object_base + (at - a->lo), len);
 	at = e->from;
 	len = e->len;
-	if (clip(&at, &len, a->chunk_at, a->chunk_len))
-		syscall(SYS_madvise, a->scratch + (at - a->chunk_at), len, (long)MADV_DONTNEED);
+	if (a->taken && clip(&at, &len, a->lo, a->hi - a->lo))
+		syscall(SYS_madvise, a->scratch + (at - a->lo), len, (long)MADV_DONTNEED);
+}
+
+/* The table of what is watched follows what the program does. */
+static void follow(struct xtal_os_adopter *a, const struct xtal_os_uffd_event *e)
+{
+	for (unsigned i = 0; i < a->watched; i++) {
+		uint64_t *at = &a->where[i];
+
+		if (!*at || *at - e->from >= e->len)
+			continue;
+		if (e->kind == XTAL_OS_UFFD_UNMAP)
+			*at = 0;
+		else if (e->kind == XTAL_OS_UFFD_REMAP)
+			*at += e->to - e->from;
+		else
+			a->dropped[i] = 1;
+	}
 }
 
 /*
@@ -124,8 +147,10 @@ static void drop(struct xtal_os_adopter *a, const struct xtal_os_uffd_event *e)
 	struct xtal_os_backing b;
 	int fd;
 
-	if (a->open)
+	if (a->open) {
+		follow(a, e);
 		drop_in_window(a, e);
+	}
 	if (!a->full)
 		return;
 	for (; at < end; at = to) {
@@ -138,7 +163,7 @@ static void drop(struct xtal_os_adopter *a, const struct xtal_os_uffd_event *e)
 	}
 }
 
-/* Under the gate. What the program does to the run that is in the window. */
+/* Under the gate. What the program does to what is in the window. */
 static void read_window(struct xtal_os_adopter *a)
 {
 	struct xtal_os_uffd_event e;
@@ -146,14 +171,12 @@ static void read_window(struct xtal_os_adopter *a)
 	while (xtal_os_uffd_read(a->window, &e) > 0) {
 		if (e.kind == XTAL_OS_UFFD_FAULT || own(a, &e))
 			continue; /* those who wait are woken when the chunk is done */
-		a->disturbed = true;
-		if (e.kind == XTAL_OS_UFFD_REMOVE)
+		if (e.kind == XTAL_OS_UFFD_REMOVE) {
 			drop(a, &e);
-		if (e.kind == XTAL_OS_UFFD_REMAP) {
-			a->moved_from = e.from;
-			a->moved_to = e.to;
-			a->moved_len = e.len;
+			continue;
 		}
+		follow(a, &e);
+		a->disturbed = true;
 	}
 }
 
@@ -186,6 +209,8 @@ static void read_keeper(struct xtal_os_adopter *a)
 			continue;
 		if (e.kind == XTAL_OS_UFFD_REMOVE)
 			drop(a, &e);
+		else
+			a->changes++;
 		a->hooks.changed(&e);
 	}
 	a->hooks.after();

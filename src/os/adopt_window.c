@@ -24,41 +24,118 @@ static void let_go_on(struct xtal_os_adopter *a)
 	a->skipping = false;
 }
 
-/* A window opens for the run. src: where the mover's own mappings come from. */
+/* Under the gate. Room for [lo, hi) in the table; kept: pages of it that stay. */
+static void watch(struct xtal_os_adopter *a, uint64_t lo, uint64_t hi, unsigned kept)
+{
+	uint64_t page = xtal_os_page_size();
+	unsigned gone = a->watched - kept, fresh = (unsigned)((hi - lo) / page);
+
+	for (unsigned i = 0; i < kept; i++) {
+		a->where[i] = a->where[gone + i];
+		a->dropped[i] = a->dropped[gone + i];
+	}
+	for (unsigned i = 0; i < fresh; i++) {
+		a->where[kept + i] = lo + i * page;
+		a->dropped[kept + i] = 0;
+	}
+	a->watch_lo = lo - kept * page;
+	a->watched = kept + fresh;
+}
+
 void xtal_os_window_open(struct xtal_os_adopter *a, int object, uint64_t lo, uint64_t hi,
-			 uint64_t base)
+			 uint64_t base, bool after)
 {
 	xtal_lock(&a->gate);
+	watch(a, lo, hi, after ? a->watched : 0);
 	a->object = object;
 	a->lo = lo;
 	a->hi = hi;
 	a->object_base = base;
 	a->own_lo = a->own_hi = a->src_lo = a->src_hi = 0;
-	a->own_done = a->disturbed = a->hold = false;
-	a->moved_len = a->chunk_len = 0;
+	a->own_done = a->disturbed = a->hold = a->taken = false;
 	a->open = true;
+	xtal_unlock(&a->gate);
+}
+
+/* Since Linux 6.15 a range that another fd watches a part of is refused as a whole. */
+static void unregister(struct xtal_os_adopter *a, uint64_t at, uint64_t len)
+{
+	uint64_t page = xtal_os_page_size();
+
+	if (xtal_os_uffd_unregister(a->window, at, len))
+		for (uint64_t i = 0; i < len; i += page)
+			xtal_os_uffd_unregister(a->window, at + i, page);
+	/* The kernel wakes those who wait before it takes the range out: one who comes in between
+	 * (a fault under the mapping's own lock) would wait for ever. Seen. */
+	xtal_os_uffd_wake(a->window, at, len);
+}
+
+/* The first n pages of the table; each again when the program has moved it meanwhile. */
+static void unwatch(struct xtal_os_adopter *a, unsigned n)
+{
+	uint64_t page = xtal_os_page_size(), at;
+	bool moved;
+
+	for (unsigned i = 0, k; i < n; i = moved ? i : k) {
+		xtal_lock(&a->gate);
+		at = a->where[i];
+		for (k = i + 1; k < n && at && a->where[k] == at + (k - i) * page;)
+			k++;
+		xtal_unlock(&a->gate);
+		if (at)
+			unregister(a, at, (k - i) * page);
+		/* Those who came before it was moved. */
+		xtal_os_uffd_wake(a->window, a->watch_lo + i * page, (k - i) * page);
+		xtal_os_window_settle(a);
+		moved = false;
+		xtal_lock(&a->gate);
+		for (unsigned j = i; j < k; j++)
+			moved |= a->where[j] && a->where[j] != at + (j - i) * page;
+		xtal_unlock(&a->gate);
+	}
+}
+
+void xtal_os_window_unwatch(struct xtal_os_adopter *a, uint64_t at)
+{
+	unsigned n = (unsigned)((at - a->watch_lo) / xtal_os_page_size());
+	uint64_t hi;
+
+	unwatch(a, n);
+	xtal_lock(&a->gate);
+	hi = at + (a->watched - n) * xtal_os_page_size();
+	watch(a, hi, hi, a->watched - n);
+	xtal_unlock(&a->gate);
+}
+
+void xtal_os_window_forget(struct xtal_os_adopter *a, uint64_t at, uint64_t len)
+{
+	uint64_t page = xtal_os_page_size();
+
+	xtal_lock(&a->gate);
+	for (unsigned i = 0; i < a->watched; i++)
+		if (a->where[i] - at < len && a->where[i] == a->watch_lo + i * page)
+			a->where[i] = 0;
 	xtal_unlock(&a->gate);
 }
 
 void xtal_os_window_close(struct xtal_os_adopter *a)
 {
+	xtal_os_window_let_go(a);
+	unwatch(a, a->watched);
 	xtal_lock(&a->gate);
 	a->own_lo = a->own_hi = a->src_lo = a->src_hi = 0;
-	let_go_on(a);
+	a->watched = 0;
 	a->open = false;
 	xtal_unlock(&a->gate);
 }
 
-/* From here on the program's changes wait. False: one has come since the window opened. */
-bool xtal_os_window_begin(struct xtal_os_adopter *a, uint64_t at, uint64_t len)
+bool xtal_os_window_begin(struct xtal_os_adopter *a)
 {
 	bool quiet;
 
 	xtal_lock(&a->gate);
 	quiet = !a->disturbed;
 	a->hold = quiet;
-	a->chunk_at = at;
-	a->chunk_len = len;
 	xtal_unlock(&a->gate);
 	return quiet;
 }
@@ -70,38 +147,6 @@ void xtal_os_window_let_go(struct xtal_os_adopter *a)
 	xtal_unlock(&a->gate);
 }
 
-/* Since Linux 6.15 a range that another fd watches a part of is refused as a whole. */
-static void unwatch_range(struct xtal_os_adopter *a, uint64_t at, uint64_t len)
-{
-	uint64_t page = xtal_os_page_size(), end = at + len, n;
-
-	for (; at < end; at += n) {
-		n = end - at < XTAL_OS_ADOPT_CHUNK ? end - at : XTAL_OS_ADOPT_CHUNK;
-		if (!xtal_os_uffd_unregister(a->window, at, n))
-			continue;
-		for (uint64_t i = 0; i < n; i += page)
-			xtal_os_uffd_unregister(a->window, at + i, page);
-	}
-	/* The kernel wakes those who wait before it takes the range out: one who comes in between
-	 * (a fault under the mapping's own lock) would wait for ever. Seen. */
-	xtal_os_uffd_wake(a->window, end - len, len);
-}
-
-/* The run is no longer watched by the window's fd, wherever it is now. */
-void xtal_os_window_unwatch(struct xtal_os_adopter *a, uint64_t at, uint64_t len)
-{
-	uint64_t moved_to, moved_len;
-
-	xtal_lock(&a->gate);
-	moved_to = a->moved_to;
-	moved_len = a->moved_len;
-	xtal_unlock(&a->gate);
-	unwatch_range(a, at, len);
-	if (moved_len)
-		unwatch_range(a, moved_to, moved_len);
-}
-
-/* Moves a mapping of len bytes at from over the one at to. The reader must not hold. */
 int xtal_os_window_replace(struct xtal_os_adopter *a, uint64_t from, uint64_t to, uint64_t len)
 {
 	long at;
@@ -118,7 +163,15 @@ int xtal_os_window_replace(struct xtal_os_adopter *a, uint64_t from, uint64_t to
 	return at < 0 ? -errno : 0;
 }
 
-/* Unmaps what the mover has mapped, and some fd of ours watches. */
+void xtal_os_window_settle(struct xtal_os_adopter *a)
+{
+	while (xtal_os_uffd_changing(a->window))
+		sched_yield();
+	/* What was read last is in the table when the gate is free. */
+	xtal_lock(&a->gate);
+	xtal_unlock(&a->gate);
+}
+
 void xtal_os_window_drop(struct xtal_os_adopter *a, uint64_t at, uint64_t len)
 {
 	xtal_lock(&a->gate);
@@ -128,13 +181,21 @@ void xtal_os_window_drop(struct xtal_os_adopter *a, uint64_t at, uint64_t len)
 	munmap(xtal_os_place(at), len);
 }
 
-/* Where the program has moved the page to meanwhile. */
 uint64_t xtal_os_window_now_at(const struct xtal_os_adopter *a, uint64_t at)
 {
-	return at - a->moved_from < a->moved_len ? at - a->moved_from + a->moved_to : at;
+	return a->where[(at - a->watch_lo) / xtal_os_page_size()];
 }
 
-/* True: not yet, try again. Waits a moment. */
+bool xtal_os_window_still(struct xtal_os_adopter *a, uint64_t at, uint64_t len)
+{
+	uint64_t page = xtal_os_page_size();
+
+	for (uint64_t i = 0; i < len; i += page)
+		if (xtal_os_window_now_at(a, at + i) != at + i)
+			return false;
+	return true;
+}
+
 bool xtal_os_window_not_yet(int err)
 {
 	if (err == -ENOMEM) /* for a page table: there is no way back any more */

@@ -42,6 +42,7 @@ struct query {
 #define QUERY_IOCTL    _IOWR('f', 17, struct query)
 #define QUERY_READABLE 0x01u
 #define QUERY_WRITABLE 0x02u
+#define QUERY_EXEC     0x04u
 #define QUERY_SHARED   0x08u
 #define QUERY_OR_NEXT  0x10u
 
@@ -155,6 +156,7 @@ static int find_by_query(const void *addr, bool or_next, struct xtal_os_backing 
 		.shared = q.vma_flags & QUERY_SHARED,
 		.readable = q.vma_flags & QUERY_READABLE,
 		.writable = q.vma_flags & QUERY_WRITABLE,
+		.executable = q.vma_flags & QUERY_EXEC,
 		.offset = q.vma_offset,
 		.dev_major = q.dev_major,
 		.dev_minor = q.dev_minor,
@@ -196,6 +198,7 @@ static bool parse_line(char *line, uint64_t addr, bool or_next, struct xtal_os_b
 		.shared = rights[3] == 's',
 		.readable = rights[0] == 'r',
 		.writable = rights[1] == 'w',
+		.executable = rights[2] == 'x',
 		.offset = offset,
 		.dev_major = major_number,
 		.dev_minor = minor_number,
@@ -264,6 +267,12 @@ int xtal_os_backing_next(const void *addr, struct xtal_os_backing *out)
 }
 
 /* btrfs and overlayfs show one device in maps and another in stat: map it to compare. */
+int xtal_os_backing_prot(const struct xtal_os_backing *b)
+{
+	return (b->readable ? PROT_READ : 0) | (b->writable ? PROT_WRITE : 0) |
+	       (b->executable ? PROT_EXEC : 0);
+}
+
 static bool maps_as(int fd, const struct xtal_os_backing *b)
 {
 	size_t page = xtal_os_page_size();

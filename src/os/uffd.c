@@ -171,6 +171,12 @@ int xtal_os_uffd_zero(int fd, uint64_t at, uint64_t len)
 	return (int)raw_ioctl(fd, UFFDIO_ZEROPAGE, &z);
 }
 
+bool xtal_os_uffd_changing(int fd)
+{
+	/* No range of pages: but that is looked at later. */
+	return xtal_os_uffd_zero(fd, 1, 1) == -EAGAIN;
+}
+
 int xtal_os_uffd_read(int fd, struct xtal_os_uffd_event *out)
 {
 	struct uffd_msg m;

@@ -47,6 +47,9 @@ int xtal_os_uffd_carry_on(int fd, uint64_t at, uint64_t len);
 /* The same with a new page of zeros, where the object has none. */
 int xtal_os_uffd_zero(int fd, uint64_t at, uint64_t len);
 
+/* True while somebody has unmapped, moved or dropped memory that fd watches, and it was not read. */
+bool xtal_os_uffd_changing(int fd);
+
 enum xtal_os_uffd_kind {
 	XTAL_OS_UFFD_FAULT,  /* somebody waits at from */
 	XTAL_OS_UFFD_UNMAP,  /* [from, from+len) is no longer mapped */

@@ -100,7 +100,7 @@ static inline int64_t xtal_os_peer_write1(int pid, const struct xtal_os_iov *loc
 struct xtal_os_backing {
 	uint64_t start, end; /* of the mapping that holds the first byte */
 	bool shared;         /* MAP_SHARED of an object */
-	bool readable, writable;
+	bool readable, writable, executable;
 	uint64_t offset; /* of start in the object */
 	uint64_t dev_major, dev_minor, inode;
 	char path[256]; /* "" when anonymous; may end in " (deleted)" */
@@ -113,6 +113,9 @@ struct xtal_os_backing {
 int xtal_os_backing_find(const void *addr, struct xtal_os_backing *out);
 /* The same, or the first mapping behind addr. */
 int xtal_os_backing_next(const void *addr, struct xtal_os_backing *out);
+
+/* Its PROT_* bits. */
+int xtal_os_backing_prot(const struct xtal_os_backing *b);
 
 /*
  * An fd (new, CLOEXEC, caller's) for the object that backs b, found among this process's own
