@@ -70,22 +70,32 @@ static void unregister(struct xtal_os_adopter *a, uint64_t at, uint64_t len)
 	xtal_os_uffd_wake(a->window, at, len);
 }
 
+/* Bytes that the program has grown what ends at end by; they are watched, too. */
+static uint64_t grown(uint64_t end)
+{
+	struct xtal_os_backing b;
+
+	return xtal_os_backing_find(xtal_os_place(end - 1), &b) || b.shared ? 0 : b.end - end;
+}
+
 /* The first n pages of the table; each again when the program has moved it meanwhile. */
 static void unwatch(struct xtal_os_adopter *a, unsigned n)
 {
-	uint64_t page = xtal_os_page_size(), at;
-	bool moved;
+	uint64_t page = xtal_os_page_size(), at, len;
+	bool moved, last;
 
 	for (unsigned i = 0, k; i < n; i = moved ? i : k) {
 		xtal_lock(&a->gate);
 		at = a->where[i];
 		for (k = i + 1; k < n && at && a->where[k] == at + (k - i) * page;)
 			k++;
+		len = (k - i) * page;
+		last = k == a->watched || a->where[k] != at + len;
 		xtal_unlock(&a->gate);
 		if (at)
-			unregister(a, at, (k - i) * page);
+			unregister(a, at, len + (last ? grown(at + len) : 0));
 		/* Those who came before it was moved. */
-		xtal_os_uffd_wake(a->window, a->watch_lo + i * page, (k - i) * page);
+		xtal_os_uffd_wake(a->window, a->watch_lo + i * page, len);
 		xtal_os_window_settle(a);
 		moved = false;
 		xtal_lock(&a->gate);

@@ -187,7 +187,7 @@ static int mapping_count(void *arg)
 {
 	uint8_t *p, *q, *many;
 	size_t n = 0;
-	int status;
+	int status = 0;
 	pid_t child;
 
 	(void)arg;
