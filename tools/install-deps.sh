@@ -23,6 +23,7 @@ clang             | test  | command -v clang                     | second compil
 libclang-rt-dev   | test  | have_libfuzzer                       | runtime of the fuzzers
 clang-format      | test  | command -v clang-format              | format check
 libcmocka-dev     | test  | pkg-config --exists cmocka           | unit test library
+libjemalloc2      | test  | have_library libjemalloc.so.2         | the races of adoption over another allocator
 mandoc            | test  | command -v mandoc                    | manual page check
 spin              | test  | command -v spin                      | memory order models
 procps            | test  | command -v ps                        | system tests look at processes
@@ -47,6 +48,10 @@ libcmocka-dev:arm64   | test -e /usr/lib/aarch64-linux-gnu/libcmocka.so | unit t
 
 have_header() {
 	command -v gcc >/dev/null && echo "#include <$1>" | gcc -E - >/dev/null
+}
+
+have_library() {
+	PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -q "$1"
 }
 
 have_libfuzzer() {

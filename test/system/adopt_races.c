@@ -5,6 +5,7 @@
  */
 /* ctest: timeout=240 label=soak */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -530,6 +531,69 @@ static void heaps(void **state)
 	run_heap(&arena);
 }
 
+/* ---- another allocator: in a program that is started with it ---- */
+
+#define OTHER "libjemalloc.so.2"
+
+static int with_other(void *arg)
+{
+	(void)arg;
+	setenv("LD_PRELOAD", OTHER, 1);
+	/* What is free is dropped at once, and memory comes back before it is given away. */
+	setenv("MALLOC_CONF", "dirty_decay_ms:0,muzzy_decay_ms:0,narenas:2", 1);
+	unsetenv("XTAL_TEST_FILTER");
+	execl("/proc/self/exe", "adopt_races", NULL);
+	return 1;
+}
+
+static int other_heap(void *arg)
+{
+	struct race *r = arg;
+	void *hold[40];
+
+	for (unsigned i = 0; i < 40; i++)
+		hold[i] = malloc(40000);
+	r->p = (uint8_t *)((uintptr_t)hold[10] & ~(uintptr_t)4095);
+	for (unsigned i = 1; i < 40; i++)
+		free(hold[i]);
+	r->len = (size_t)512 << 10;
+	return run_race(r);
+}
+
+static void other_allocator(void **state)
+{
+	struct race r = { .name = "jemalloc", .body = heap_body, .threads = 3, .few = 100 };
+
+	(void)state;
+	assert_int_equal(proc_run(other_heap, &r, proc_soak() ? 4000000 : PATIENCE), 0);
+}
+
+static void heaps_of_another_allocator(void **state)
+{
+	char text[200];
+	int status;
+
+	(void)state;
+	if (xtal_adoption_query(text, sizeof(text)) < XTAL_ADOPTION_FULL)
+		proc_skip("adoption: %s", text);
+	if (proc_sanitized(NULL))
+		proc_skip("a sanitizer has an allocator of its own");
+	status = proc_run(with_other, NULL, proc_soak() ? 4000000 : PATIENCE);
+	if (status == 77 << 8)
+		proc_skip("no " OTHER);
+	assert_int_equal(status, 0);
+}
+
+/* As the program with the other allocator: only what needs it. */
+static int main_with_other(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(other_allocator, proc_end_all),
+	};
+
+	return dlsym(RTLD_DEFAULT, "mallctl") ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -540,10 +604,13 @@ int main(void)
 		cmocka_unit_test_teardown(futexes, proc_end_all),
 		cmocka_unit_test_teardown(signals_with_an_alternate_stack, proc_end_all),
 		cmocka_unit_test_teardown(heaps, proc_end_all),
+		cmocka_unit_test_teardown(heaps_of_another_allocator, proc_end_all),
 	};
 
 	if (proc_emulated())
 		return proc_skip_all("an emulator has no userfaultfd");
+	if (getenv("LD_PRELOAD") && strcmp(getenv("LD_PRELOAD"), OTHER) == 0)
+		return main_with_other();
 	cmocka_set_test_filter(getenv("XTAL_TEST_FILTER"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
