@@ -324,6 +324,28 @@ static int no_mremap(void *arg)
 	return 0;
 }
 
+/* A kernel without UFFDIO_MOVE (it says so itself), and one that permits no userfaultfd: not even on
+ * request, and in words. */
+static int lacking(void *arg)
+{
+	const char *what = arg;
+	bool move = strcmp(what, "UFFDIO_MOVE") == 0;
+	char text[200];
+	uint8_t *p;
+
+	settings();
+	p = memory(LEN);
+	if (move ? !child_deny(SYS_ioctl, EINVAL, 1, 0xc028aa05)
+		 : !(child_deny(SYS_ioctl, EPERM, 1, 0xaa00) &&
+		     child_deny(SYS_userfaultfd, EPERM, -1, 0)))
+		return 77;
+	if (xtal_adoption_query(text, sizeof(text)) != XTAL_ADOPTION_NONE || !strstr(text, what))
+		proc_die("the machine: %s", text);
+	expect_refused(xtal_share(p, LEN), -ENOSYS, what);
+	expect_content(p, LEN);
+	return 0;
+}
+
 static bool pin(void *at, size_t len)
 {
 	struct io_uring_params params = { 0 };
@@ -456,6 +478,13 @@ static void a_mapping_that_cannot_be_moved(void **state)
 	run(no_mremap, NULL, "a seccomp filter");
 }
 
+static void what_the_kernel_lacks(void **state)
+{
+	(void)state;
+	run(lacking, "UFFDIO_MOVE", "a seccomp filter");
+	run(lacking, "userfaultfd", "a seccomp filter");
+}
+
 static void no_way_back_for_a_part(void **state)
 {
 	(void)state;
@@ -480,6 +509,7 @@ int main(void)
 		cmocka_unit_test_teardown(in_a_memory_cgroup, proc_end_all),
 		cmocka_unit_test_teardown(guard_pages_are_refused, proc_end_all),
 		cmocka_unit_test_teardown(a_mapping_that_cannot_be_moved, proc_end_all),
+		cmocka_unit_test_teardown(what_the_kernel_lacks, proc_end_all),
 		cmocka_unit_test_teardown(no_way_back_for_a_part, proc_end_all),
 		cmocka_unit_test_teardown(pinned_when_a_part_goes, proc_end_all),
 	};

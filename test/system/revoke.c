@@ -33,6 +33,7 @@ enum {
  * the peers go on and asks again; owner compares and registers anew. */
 struct world {
 	enum peer_path path;
+	bool adopted; /* private memory that is adopted while it is registered */
 	struct peer_export export;
 	_Atomic uint32_t generation; /* of the export, from 1 */
 	_Atomic uint32_t asked, filled, compare, compared, quit, end;
@@ -97,7 +98,8 @@ static int peer_run(struct world *w, unsigned number)
 	pthread_t threads[THREADS];
 	struct peer p;
 
-	peer_only(w->path);
+	if (!w->adopted)
+		peer_only(w->path);
 	setenv("XTAL_INLINE_BYTES", number ? "1m" : "128k", 1); /* one copy, or fragments */
 	peer_open(&p);
 	for (unsigned i = 0; i < THREADS; i++) {
@@ -126,6 +128,8 @@ static void publish(struct world *w, struct peer *p, uint8_t *memory, struct dma
 	struct peer_export e;
 
 	*seg = peer_register(p, memory, SEGMENT, &e);
+	if (w->adopted && xtal_share(memory, SEGMENT))
+		proc_die("adoption: %s", xtal_last_error());
 	atomic_fetch_add(&w->generation, 1);
 	w->export = e;
 	atomic_fetch_add(&w->generation, 1);
@@ -141,6 +145,8 @@ static int owner(void *arg)
 
 	setenv("XTAL_REVOKE_MS", "3", 1);
 	setenv("XTAL_LOG", w->log, 1);
+	if (w->adopted)
+		setenv("XTAL_ADOPT", "auto", 1);
 	peer_owner_for(w->path);
 	peer_open(&p);
 	memory = peer_memory(w->path, SEGMENT);
@@ -204,17 +210,18 @@ static bool one_round(struct world *w, uint32_t round, pid_t peers[PEERS], struc
 	return waited;
 }
 
-static void race(enum peer_path path)
+static void race_over(enum peer_path path, bool adopted)
 {
 	struct world *w = proc_shared(sizeof(*w));
 	struct rng rng = { .state = (uint64_t)path + 41 };
 	uint64_t end = proc_now() + (uint64_t)SOAK_S / PEER_PATHS * 1000000000u;
-	unsigned rounds = proc_rounds(300, UINT32_MAX), waits = 0;
+	unsigned rounds = proc_rounds(adopted ? 50 : 300, UINT32_MAX), waits = 0;
 	pid_t own, peers[PEERS];
 	uint32_t round;
 	char text[40];
 
 	w->path = path;
+	w->adopted = adopted;
 	snprintf(w->log, sizeof(w->log), "revoke-%d.log", (int)getpid());
 	own = proc_start(owner, w);
 	assert_true(proc_await(&w->generation, 2, PATIENCE));
@@ -244,6 +251,11 @@ static void race(enum peer_path path)
 	munmap(w, sizeof(*w));
 }
 
+static void race(enum peer_path path)
+{
+	race_over(path, false);
+}
+
 static void memory_of_xtal_alloc(void **state)
 {
 	(void)state;
@@ -260,6 +272,17 @@ static void private_memory_over_cma(void **state)
 {
 	(void)state;
 	race(PEER_CMA);
+}
+
+/* Peers have it mapped; the fence makes it private again under the feet of the stopped one. */
+static void private_memory_that_is_adopted(void **state)
+{
+	char text[200];
+
+	(void)state;
+	if (xtal_adoption_query(text, sizeof(text)) < XTAL_ADOPTION_FULL)
+		proc_skip("adoption: %s", text);
+	race_over(PEER_CMA, true);
 }
 
 static void private_memory_over_ring(void **state)
@@ -314,6 +337,7 @@ int main(void)
 		cmocka_unit_test_teardown(the_users_own_memfd, proc_end_all),
 		cmocka_unit_test_teardown(the_users_own_memfd_until_the_peer_dies, proc_end_all),
 		cmocka_unit_test_teardown(private_memory_over_cma, proc_end_all),
+		cmocka_unit_test_teardown(private_memory_that_is_adopted, proc_end_all),
 		cmocka_unit_test_teardown(private_memory_over_ring, proc_end_all),
 		cmocka_unit_test_teardown(private_memory_over_tcp, proc_end_all),
 	};
