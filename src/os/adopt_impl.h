@@ -11,7 +11,7 @@
 #include "os/adopt.h"
 
 #define XTAL_OS_ADOPT_CHUNK ((uint64_t)64 << 10)
-#define XTAL_OS_WATCHED     (2 * XTAL_OS_ADOPT_CHUNK / 4096) /* pages of two chunks */
+#define XTAL_OS_WATCHED     (2 * XTAL_OS_ADOPT_CHUNK >> 12) /* pages of two chunks */
 
 /*
  * Three userfaultfds: what is being moved is registered with the window's, what is adopted with

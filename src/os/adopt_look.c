@@ -221,7 +221,7 @@ int xtal_os_adopt_eligible(uint64_t lo, uint64_t hi, char *why, size_t size)
 bool xtal_os_pages_pinned(void)
 {
 	/* No allocation: a thread that forks waits for it, and may hold an allocator's lock. */
-	char text[4096], *at;
+	char text[3072], *at;
 	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 
