@@ -105,6 +105,9 @@ bool xtal_os_window_begin(struct xtal_os_adopter *a);
 void xtal_os_window_let_go(struct xtal_os_adopter *a);
 /* Moves a mapping of len bytes at from over the one at to; changes no longer wait. 0 or -errno. */
 int xtal_os_window_replace(struct xtal_os_adopter *a, uint64_t from, uint64_t to, uint64_t len);
+/* After that: what was at to was watched, so it is what we looked at. False: the program had unmapped
+ * or moved it in the last moment. */
+bool xtal_os_window_hit(struct xtal_os_adopter *a);
 /* Waits until all that the program has done to what is watched was read. */
 void xtal_os_window_settle(struct xtal_os_adopter *a);
 /* Unmaps what the mover has mapped, and some fd of ours watches. */

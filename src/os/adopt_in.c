@@ -208,7 +208,7 @@ static int move_chunk(struct xtal_os_chunk *c)
 	xtal_lock(&a->gate);
 	still = xtal_os_window_still(a, c->at, c->len);
 	xtal_unlock(&a->gate);
-	if (!err && !still)
+	if (!err && (!still || !xtal_os_window_hit(a)))
 		err = -EAGAIN;
 	if (err)
 		give_back(c);

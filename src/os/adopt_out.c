@@ -139,6 +139,12 @@ static int undo_chunk(struct xtal_os_chunk *c, uint64_t changes, bool after)
 		xtal_os_window_close(a);
 		return err;
 	}
+	/* Moved away in the last moment: its content is where it is now. The empty mapping stays: if
+	 * somebody else had got the place it is what he expects, if he did not look yet. */
+	if (!xtal_os_window_hit(a)) {
+		xtal_os_window_close(a);
+		return -ESTALE;
+	}
 	/* It has become one mapping with what is watched in front of it, while both were watched: so
 	 * all of the run can become one again. */
 	xtal_os_window_unwatch(a, c->at);

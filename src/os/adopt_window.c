@@ -173,6 +173,16 @@ int xtal_os_window_replace(struct xtal_os_adopter *a, uint64_t from, uint64_t to
 	return at < 0 ? -errno : 0;
 }
 
+bool xtal_os_window_hit(struct xtal_os_adopter *a)
+{
+	bool hit;
+
+	xtal_lock(&a->gate);
+	hit = a->own_done;
+	xtal_unlock(&a->gate);
+	return hit;
+}
+
 void xtal_os_window_settle(struct xtal_os_adopter *a)
 {
 	while (xtal_os_uffd_changing(a->window))
