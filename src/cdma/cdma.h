@@ -71,16 +71,24 @@ struct cdma_context {
 struct cdma_queue {
 	struct dma_queue pub;
 	struct xtal_queue *core;
-	uint32_t magic;           /* CDMA_QUEUE_MAGIC while alive */
+	uint32_t magic;           /* CDMA_QUEUE_MAGIC, or CDMA_QUEUE_CHECKED, while alive */
 	uint32_t made_dw0;        /* the rmt_eid it was made with */
 	struct xtal_eid made_eid; /* what that stands for */
 	struct xtal_eid own_eid;  /* its device's address */
 	uint32_t own_tid;         /* the context's */
 	struct cdma_context *ctx;
-	bool strict;          /* XTAL_STRICT */
-	atomic_bool was_full; /* said so in the log */
+	bool strict;              /* XTAL_STRICT */
+	atomic_bool was_full;     /* said so in the log */
+	struct xtal_check *check; /* XTAL_CHECK, or NULL */
 };
 #define CDMA_QUEUE_MAGIC 0x43515545u
+/* The same where XTAL_CHECK looks at the calls first (check.h). */
+#define CDMA_QUEUE_CHECKED 0x63515545u
+
+static inline bool cdma_queue_lives(const struct cdma_queue *q)
+{
+	return q->magic == CDMA_QUEUE_MAGIC || q->magic == CDMA_QUEUE_CHECKED;
+}
 
 struct cdma_segment {
 	struct dma_seg pub; /* the program may change it */

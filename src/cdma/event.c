@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/export.h"
+#include "check.h"
 #include "core/device.h"
 #include "core/op.h"
 #include "core/queue.h"
@@ -29,7 +30,7 @@ static __attribute__((cold, noinline)) int refuse_take(const char *function,
 		cdma_refuse("%s: %s is NULL", function, !q ? "queue" : "cr");
 	else if (cr_cnt == 0)
 		cdma_refuse("%s: cr_cnt is 0", function);
-	else if (q->magic != CDMA_QUEUE_MAGIC)
+	else if (!cdma_queue_lives(q))
 		cdma_refuse("%s: %p is no live queue: freed before, a copy, or not from this "
 			    "library",
 			    function, (const void *)q);
@@ -44,7 +45,7 @@ static __attribute__((cold, noinline)) int refuse_take(const char *function,
 
 static inline bool take_is_bad(const struct cdma_queue *q, uint32_t cr_cnt, const struct dma_cr *cr)
 {
-	return xtal_unlikely(!q || !cr || cr_cnt == 0 || q->magic != CDMA_QUEUE_MAGIC);
+	return xtal_unlikely(!q || !cr || cr_cnt == 0 || !cdma_queue_lives(q));
 }
 
 /* Writes what the hardware's library writes, and zeros elsewhere unless strict. */
@@ -82,6 +83,8 @@ int dma_poll_queue(struct dma_queue *queue, uint32_t cr_cnt, struct dma_cr *cr)
 		return got ? refuse_take("dma_poll_queue", q, cr_cnt, cr) : 0;
 	fill(q, cr, &ready, (uint32_t)got);
 	xtal_queue_polled(q->core, (uint32_t)got);
+	if (xtal_unlikely(q->magic == CDMA_QUEUE_CHECKED))
+		cdma_check_taken("dma_poll_queue", q, cr, (uint32_t)got);
 	return got;
 }
 
@@ -93,13 +96,18 @@ int dma_wait_queue(struct dma_queue *queue, uint32_t cr_cnt, int timeout, struct
 
 	if (take_is_bad(q, cr_cnt, cr) || !queue->cfg.event_mode)
 		return refuse_take("dma_wait_queue", q, cr_cnt, cr);
-	got = xtal_queue_wait(q->core, cr_cnt, timeout, &ready);
+	if (xtal_unlikely(q->magic == CDMA_QUEUE_CHECKED))
+		got = cdma_check_wait(q, cr_cnt, timeout, &ready);
+	else
+		got = xtal_queue_wait(q->core, cr_cnt, timeout, &ready);
 	if (got == 0)
 		return -EFAULT; /* the original's word for "nothing came" */
 	if (got < 0)
 		return refuse_take("dma_wait_queue", q, cr_cnt, cr);
 	fill(q, cr, &ready, (uint32_t)got);
 	xtal_queue_polled(q->core, (uint32_t)got);
+	if (xtal_unlikely(q->magic == CDMA_QUEUE_CHECKED))
+		cdma_check_taken("dma_wait_queue", q, cr, (uint32_t)got);
 	return got;
 }
 

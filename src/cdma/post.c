@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/export.h"
+#include "check.h"
 #include "core/device.h"
 #include "core/op.h"
 #include "core/queue.h"
@@ -24,7 +25,7 @@ static __attribute__((cold, noinline)) void refuse_arguments(const char *functio
 			    !q     ? "queue"
 			    : !rmt ? "rmt_seg"
 				   : "local_seg");
-	else if (q->magic != CDMA_QUEUE_MAGIC)
+	else if (!cdma_queue_lives(q))
 		cdma_refuse("%s: %p is no live queue: freed before, a copy, or not from this "
 			    "library",
 			    function, (const void *)q);
@@ -51,7 +52,7 @@ static inline bool are_good(const struct cdma_queue *q, const struct dma_seg *rm
 static inline bool arguments_are_bad(const char *function, const struct cdma_queue *q,
 				     const struct dma_seg *rmt, const struct dma_seg *local)
 {
-	if (xtal_likely(are_good(q, rmt, local)))
+	if (xtal_likely(are_good(q, rmt, local) || cdma_check_takes(q, rmt, local)))
 		return false;
 	refuse_arguments(function, q, rmt, local);
 	return true;
@@ -78,8 +79,12 @@ static __attribute__((cold, noinline)) dma_status refuse_post(const char *functi
 
 static inline dma_status post(const char *function, struct cdma_queue *q, const struct xtal_op *op)
 {
-	int error = xtal_queue_post(q->core, op);
+	int error;
 
+	if (xtal_unlikely(q->magic == CDMA_QUEUE_CHECKED))
+		error = cdma_check_post(function, q, op);
+	else
+		error = xtal_queue_post(q->core, op);
 	if (xtal_likely(error == 0))
 		return DMA_STATUS_OK;
 	return refuse_post(function, q, error);

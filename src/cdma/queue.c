@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/export.h"
+#include "check.h"
 #include "core/config.h"
 #include "core/device.h"
 #include "core/handle.h"
@@ -76,7 +77,8 @@ struct dma_queue *dma_alloc_queue(struct dma_context *ctx, struct queue_cfg *cfg
 	if (error)
 		goto free_struct;
 	q->pub.queue_id = xtal_queue_id(q->core);
-	q->magic = CDMA_QUEUE_MAGIC;
+	cdma_check_opened(q);
+	q->magic = xtal_checks() ? CDMA_QUEUE_CHECKED : CDMA_QUEUE_MAGIC;
 	return &q->pub;
 
 free_struct:
@@ -95,7 +97,7 @@ void dma_free_queue(struct dma_queue *queue)
 
 	if (!queue)
 		return;
-	if (q->magic != CDMA_QUEUE_MAGIC) {
+	if (!cdma_queue_lives(q)) {
 		cdma_refuse("dma_free_queue: %p is no live queue: freed before, a copy, or not "
 			    "from this library",
 			    (void *)queue);
@@ -109,6 +111,7 @@ void dma_free_queue(struct dma_queue *queue)
 		return;
 	}
 	q->magic = 0;
+	cdma_check_closes(q);
 	xtal_handle_unbind(&q->pub);
 	xtal_queue_destroy(&q->core);
 	free(q);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/export.h"
+#include "check.h"
 #include "core/config.h"
 #include "core/handle.h"
 #include "core/segment.h"
@@ -200,6 +201,7 @@ void dma_unregister_seg(struct dma_context *ctx, struct dma_seg *seg)
 		cdma_context_put(c, CDMA_BY_CALL);
 		return;
 	}
+	cdma_check_unregister(s);
 	xtal_handle_unbind(&s->pub);
 	xtal_segment_unregister(&s->core);
 	if (&s->pub == seg) {

@@ -62,6 +62,7 @@ enum index {
 	LOG,
 	LOG_LEVEL,
 	CONFIG,
+	CHECK,
 	FAULT,
 	COUNTER_START,
 	COUNT
@@ -215,6 +216,13 @@ static struct setting settings[COUNT] = {
 		     .max = 0,
 		     .description =
 			     "ini file to read instead of ~/.config/xtal.ini and /etc/xtal.ini" },
+	[CHECK] = { .name = "XTAL_CHECK",
+		    .kind = KIND_FLAG,
+		    .fallback = 0,
+		    .min = 0,
+		    .max = 1,
+		    .description = "1: say in a sentence what the program does wrong (slower), see "
+				   "xtal-testing(7); 0: do not" },
 	[FAULT] = { .name = "XTAL_FAULT",
 		    .kind = KIND_TEXT,
 		    .fallback = 0,
@@ -417,6 +425,7 @@ static void load(void)
 	c->devices = settings[DEVICES].value;
 	c->insecure = settings[SECURITY].number;
 	c->key_file = settings[KEY_FILE].value;
+	c->check = settings[CHECK].number;
 	c->fault = settings[FAULT].value;
 	c->counter_start = settings[COUNTER_START].number;
 	for (c->ring_bytes = RING_MIN; c->ring_bytes < settings[RING_BYTES].number;)

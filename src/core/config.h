@@ -37,6 +37,7 @@ struct xtal_config {
 	bool insecure;           /* XTAL_SECURITY=none: plain messages between hosts */
 	const char *key_file;    /* XTAL_KEY_FILE; "": none */
 	enum xtal_adopt_when adopt;
+	bool check;             /* XTAL_CHECK: tell programs what they do wrong */
 	const char *fault;      /* XTAL_FAULT, as it was written; see fault_rules.h */
 	uint64_t counter_start; /* XTAL_COUNTER_START: debug: first value of ring counters */
 };

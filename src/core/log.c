@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/export.h"
+#include "core/check.h"
 #include "core/engine.h"
 #include "os/env.h"
 #include "os/proc.h"
@@ -133,6 +134,19 @@ void xtal_refuse_at(enum xtal_log_level level, const char *tag, const char *form
 	va_start(args, format);
 	refuse(level, tag, format, args);
 	va_end(args);
+}
+
+void xtal_diagnose(const char *tag, const char *format, ...)
+{
+	char line[LINE_SIZE + 16];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(last_error, sizeof(last_error), format, args);
+	va_end(args);
+	snprintf(line, sizeof(line), "XTAL_CHECK: %s", last_error);
+	if (level_of(tag) >= XTAL_LOG_WARNING)
+		emit(XTAL_LOG_WARNING, tag, line);
 }
 
 void xtal_explain(const char *format, ...)

@@ -55,7 +55,7 @@ urma_status_t urma_rearm_jfc(urma_jfc_t *jfc, bool solicited_only)
 	uint64_t begin = ub_perf_begin();
 	int error;
 
-	if (!jfc || j->magic != UB_JFC_MAGIC) {
+	if (!jfc || (j->magic != UB_JFC_MAGIC && j->magic != UB_JFC_CHECKED)) {
 		ub_refuse("urma_rearm_jfc: jfc %p is %s", (void *)jfc,
 			  jfc ? "no live and active completion queue" : "NULL");
 		return URMA_EINVAL;
@@ -105,7 +105,7 @@ void urma_ack_jfc(urma_jfc_t *jfc[], uint32_t nevents[], uint32_t jfc_cnt)
 	for (uint32_t i = 0; i < jfc_cnt; i++) {
 		struct ub_jfc *j = ub_jfc_of(jfc[i]);
 
-		if (!j || !nevents[i] || j->magic != UB_JFC_MAGIC)
+		if (!j || !nevents[i] || (j->magic != UB_JFC_MAGIC && j->magic != UB_JFC_CHECKED))
 			continue;
 		__atomic_fetch_add(&j->pub.comp_events_acked, nevents[i], __ATOMIC_RELAXED);
 		xtal_shared_cq_ack(j->core, nevents[i]);

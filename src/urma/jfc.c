@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "batch.h"
+#include "check.h"
 #include "option.h"
 #include "queue.h"
 
@@ -114,7 +115,7 @@ static urma_status_t activate(const char *function, struct ub_jfc *j)
 	if (jfce)
 		atomic_fetch_add(&jfce->ref.atomic_cnt, 1);
 	j->pub.urma_jfc_opt.is_actived = true;
-	j->magic = UB_JFC_MAGIC;
+	j->magic = xtal_checks() ? UB_JFC_CHECKED : UB_JFC_MAGIC;
 	return URMA_SUCCESS;
 }
 

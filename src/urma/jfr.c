@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "batch.h"
+#include "check.h"
 #include "option.h"
 #include "queue.h"
 
@@ -24,6 +25,7 @@ bool ub_jfr_cfg_ok(const char *function, const struct ub_context *c, urma_jfr_cf
 
 	if (!ub_jfc_usable(function, c, cfg->jfc, "jfc"))
 		return false;
+	ub_check_bits(function, "urma_jfr_cfg_t", "flag", cfg->flag.bs.reserved);
 	cfg->flag.bs.order_type = ub_order_of(cfg->trans_mode, cfg->flag.bs.order_type) & 0xff;
 	why = ub_order_refused(cfg->trans_mode, cfg->flag.bs.order_type);
 	if (why)
@@ -123,7 +125,7 @@ static urma_status_t activate(const char *function, struct ub_jfr *j)
 	}
 	j->state = URMA_JFR_STATE_READY;
 	j->pub.urma_jfr_opt.is_actived = true;
-	j->magic = UB_JFR_MAGIC;
+	j->magic = xtal_checks() ? UB_JFR_CHECKED : UB_JFR_MAGIC;
 	return URMA_SUCCESS;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Completion records: taken from the core, turned into foreign ones. */
 #include "base/export.h"
+#include "check.h"
 #include "perf.h"
 #include "queue.h"
 
@@ -124,7 +125,7 @@ static __attribute__((cold, noinline)) int refuse_poll(const struct ub_jfc *j, i
 		ub_refuse("urma_poll_jfc: %s is NULL", j ? "cr" : "jfc");
 	else if (cr_cnt < 0)
 		ub_refuse("urma_poll_jfc: cr_cnt is %d", cr_cnt);
-	else if (j->magic != UB_JFC_MAGIC)
+	else if (j->magic != UB_JFC_MAGIC && j->magic != UB_JFC_CHECKED)
 		ub_refuse("urma_poll_jfc: %p is no live and active completion queue",
 			  (const void *)j);
 	else
@@ -156,6 +157,19 @@ static __attribute__((noinline)) int poll_any(struct ub_jfc *j, int done, int cr
 	return done;
 }
 
+/* A completion queue that is checked, or none. */
+static __attribute__((cold, noinline)) int poll_oddly(struct ub_jfc *j, int cr_cnt, urma_cr_t *cr)
+{
+	int done;
+
+	if (!j || !cr || cr_cnt < 0 || j->magic != UB_JFC_CHECKED)
+		return refuse_poll(j, cr_cnt, cr);
+	done = poll_any(j, 0, cr_cnt, cr);
+	if (done >= 0)
+		ub_check_polled(j, cr, done);
+	return done;
+}
+
 int urma_poll_jfc(urma_jfc_t *jfc, int cr_cnt, urma_cr_t *cr)
 {
 	struct ub_jfc *j = ub_jfc_of(jfc);
@@ -163,7 +177,7 @@ int urma_poll_jfc(urma_jfc_t *jfc, int cr_cnt, urma_cr_t *cr)
 	int done;
 
 	if (xtal_unlikely(!j || !cr || cr_cnt < 0 || j->magic != UB_JFC_MAGIC))
-		return refuse_poll(j, cr_cnt, cr);
+		return poll_oddly(j, cr_cnt, cr);
 	done = poll_plain(j, cr_cnt, cr);
 	if (xtal_unlikely(done < cr_cnt))
 		done = poll_any(j, done, cr_cnt, cr);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/export.h"
+#include "check.h"
 #include "perf.h"
 #include "queue.h"
 
@@ -439,8 +440,7 @@ static inline __attribute__((always_inline)) bool post_short(struct ub_sender *s
 				      mark, wr->faa.operand) == 0;
 }
 
-static __attribute__((noinline)) urma_status_t post_any(struct ub_sender *s,
-							const urma_jfs_wr_t *wr)
+__attribute__((noinline)) urma_status_t ub_post_any(struct ub_sender *s, const urma_jfs_wr_t *wr)
 {
 	struct draft d;
 	urma_status_t status = draft(&d, s, wr);
@@ -459,7 +459,7 @@ static inline __attribute__((always_inline)) urma_status_t post_chain(struct ub_
 {
 	do {
 		if (xtal_unlikely(!post_short(s, wr))) {
-			urma_status_t status = post_any(s, wr);
+			urma_status_t status = ub_post_any(s, wr);
 
 			if (xtal_unlikely(status)) {
 				*bad_wr = wr;
@@ -483,13 +483,26 @@ static __attribute__((cold, noinline)) urma_status_t refuse_arguments(const char
 	return URMA_EINVAL;
 }
 
+/* To a queue that is checked, or to none. */
+static __attribute__((cold, noinline)) urma_status_t post_oddly(const char *function,
+								const void *queue,
+								struct ub_sender *s,
+								urma_jfs_wr_t *wr,
+								urma_jfs_wr_t **bad_wr)
+{
+	if (s && wr && bad_wr && s->magic == UB_SEND_CHECKED)
+		return ub_check_post(function, s, wr, bad_wr);
+	return refuse_arguments(function, queue, wr, bad_wr);
+}
+
 urma_status_t urma_post_jfs_wr(urma_jfs_t *jfs, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr)
 {
 	uint64_t begin = ub_perf_begin();
 	urma_status_t status;
 
 	if (xtal_unlikely(!jfs || !wr || !bad_wr || ub_jfs_of(jfs)->send.magic != UB_SEND_MAGIC))
-		return refuse_arguments("urma_post_jfs_wr", jfs, wr, bad_wr);
+		return post_oddly("urma_post_jfs_wr", jfs, jfs ? &ub_jfs_of(jfs)->send : NULL, wr,
+				  bad_wr);
 	status = post_chain(&ub_jfs_of(jfs)->send, wr, bad_wr);
 	ub_perf_end(UB_JFS_POST_SEND, begin);
 	return status;
@@ -503,7 +516,8 @@ urma_status_t urma_post_jetty_send_wr(urma_jetty_t *jetty, urma_jfs_wr_t *wr,
 
 	if (xtal_unlikely(!jetty || !wr || !bad_wr ||
 			  ub_jetty_of(jetty)->send.magic != UB_SEND_MAGIC))
-		return refuse_arguments("urma_post_jetty_send_wr", jetty, wr, bad_wr);
+		return post_oddly("urma_post_jetty_send_wr", jetty,
+				  jetty ? &ub_jetty_of(jetty)->send : NULL, wr, bad_wr);
 	status = post_chain(&ub_jetty_of(jetty)->send, wr, bad_wr);
 	ub_perf_end(UB_JETTY_POST_SEND, begin);
 	return status;

@@ -20,6 +20,10 @@
 #define UB_JFC_MAGIC  0x55424643u
 #define UB_SEND_MAGIC 0x55425344u
 #define UB_JFR_MAGIC  0x55424652u
+/* The same where XTAL_CHECK looks at the calls first (check.h). */
+#define UB_JFC_CHECKED  0x55624643u
+#define UB_SEND_CHECKED 0x55625344u
+#define UB_JFR_CHECKED  0x55624652u
 
 /* cr.opcode of what is no receive: none of the numbers that programs compare with. */
 #define UB_NO_OPCODE 0xffu
@@ -33,13 +37,15 @@ struct ub_jfce {
 
 struct ub_jfc {
 	urma_jfc_t pub;
-	uint32_t magic; /* UB_JFC_MAGIC while active */
+	uint32_t magic; /* UB_JFC_MAGIC, or UB_JFC_CHECKED, while active */
 	struct xtal_shared_cq *core;
 	struct ub_node node;
 	struct ub_context *ctx;
 	atomic_uint users; /* active queues that complete here */
 	struct ub_acks acks;
-	urma_jfc_attr_t moderation; /* stored */
+	urma_jfc_attr_t moderation;   /* stored */
+	_Atomic uint64_t empty_since; /* check.c: ns, polled in vain; 0: no */
+	atomic_bool told;
 };
 
 struct ub_jfr {
@@ -66,7 +72,8 @@ struct ub_sender {
 	bool strict;
 	atomic_bool was_full; /* said so in the log */
 	const urma_jfs_cfg_t *cfg;
-	const void *pub; /* the urma_jfs_t or urma_jetty_t */
+	const void *pub;          /* the urma_jfs_t or urma_jetty_t */
+	struct xtal_check *check; /* XTAL_CHECK, or NULL */
 	struct ub_context *ctx;
 };
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/export.h"
+#include "check.h"
 #include "perf.h"
 #include "queue.h"
 
@@ -49,7 +50,8 @@ static urma_status_t post_chain(const char *function, const urma_jfr_t *jfr, urm
 {
 	struct ub_jfr *j = ub_jfr_of(jfr);
 
-	if (xtal_unlikely(!jfr || !wr || !bad_wr || j->magic != UB_JFR_MAGIC)) {
+	if (xtal_unlikely(!jfr || !wr || !bad_wr ||
+			  (j->magic != UB_JFR_MAGIC && !ub_check_receives(j)))) {
 		if (jfr && wr && bad_wr)
 			ub_refuse("%s: %p is no live and active receive queue", function,
 				  (const void *)jfr);
@@ -86,7 +88,8 @@ urma_status_t urma_post_jetty_recv_wr(urma_jetty_t *jetty, urma_jfr_wr_t *wr,
 	uint64_t begin = ub_perf_begin();
 	urma_status_t status;
 
-	if (xtal_unlikely(!jetty || ub_jetty_of(jetty)->send.magic != UB_SEND_MAGIC)) {
+	if (xtal_unlikely(!jetty || (ub_jetty_of(jetty)->send.magic != UB_SEND_MAGIC &&
+				     ub_jetty_of(jetty)->send.magic != UB_SEND_CHECKED))) {
 		ub_refuse("urma_post_jetty_recv_wr: %s",
 			  jetty ? "no live and active jetty" : "jetty is NULL");
 		return URMA_EINVAL;

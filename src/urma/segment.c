@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/export.h"
+#include "check.h"
 #include "core/handle.h"
 
 uint64_t ub_serial(void)
@@ -146,6 +147,7 @@ urma_target_seg_t *urma_register_seg(urma_context_t *ctx, urma_seg_cfg_t *seg_cf
 		ub_refuse("urma_register_seg: seg_cfg is NULL");
 		return ub_null(EINVAL);
 	}
+	ub_check_bits("urma_register_seg", "urma_seg_cfg_t", "flag", seg_cfg->flag.bs.reserved);
 	if (cfg_is_bad(c, seg_cfg))
 		return ub_null(EINVAL);
 	token_id = seg_cfg->token_id;
@@ -223,6 +225,7 @@ urma_status_t urma_unregister_seg(urma_target_seg_t *target_seg)
 
 	if (!ub_check("urma_unregister_seg", target_seg, UB_SEGMENT) || !ub_delist(&s->node))
 		return URMA_EINVAL;
+	ub_check_unregister(s);
 	c = s->ctx;
 	s->magic = 0;
 	xtal_handle_unbind(&s->pub);
@@ -247,13 +250,14 @@ urma_target_seg_t *urma_import_seg(urma_context_t *ctx, urma_seg_t *seg, urma_to
 	bool token;
 
 	(void)addr;
-	(void)flag;
 	if (!ub_check("urma_import_seg", ctx, UB_CONTEXT))
 		return ub_null(EINVAL);
 	if (!seg) {
 		ub_refuse("urma_import_seg: seg is NULL");
 		return ub_null(EINVAL);
 	}
+	ub_check_bits("urma_import_seg", "urma_seg_t", "attr", seg->attr.bs.reserved);
+	ub_check_bits("urma_import_seg", "urma_import_seg_flag_t", "flag", flag.bs.reserved);
 	token = seg->attr.bs.token_policy != URMA_TOKEN_NONE;
 	if (token && !token_value) {
 		ub_refuse(
@@ -280,6 +284,7 @@ urma_target_seg_t *urma_import_seg(urma_context_t *ctx, urma_seg_t *seg, urma_to
 		.token_valid = token,
 	};
 	s->len = seg->len;
+	s->import_access = flag.bs.access;
 	s->whole = seg->ubva.uasid != 0 && (s->where.eid.hi || s->where.eid.lo);
 	enlist(s, UB_IMPORTED);
 	return &s->pub;

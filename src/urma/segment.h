@@ -35,6 +35,7 @@ struct ub_segment {
 	struct ub_context *ctx;
 	struct xtal_segment *core;  /* NULL: imported, or withdrawn; under ub_lock() */
 	struct ub_token_id *own_id; /* made for it, goes with it */
+	uint32_t import_access;     /* as it was imported: nothing depends on it but check.c */
 };
 
 /* An imported jetty, group or receive queue. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "check.h"
 #include "core/config.h"
 #include "core/handle.h"
 #include "queue.h"
@@ -39,6 +40,7 @@ bool ub_jfs_cfg_ok(const char *function, const struct ub_context *c, urma_jfs_cf
 
 	if (!ub_jfc_usable(function, c, cfg->jfc, "jfc"))
 		return false;
+	ub_check_bits(function, "urma_jfs_cfg_t", "flag", cfg->flag.bs.reserved);
 	cfg->flag.bs.order_type = ub_order_of(cfg->trans_mode, cfg->flag.bs.order_type) & 0xff;
 	why = mode_refused(cfg, for_jetty);
 	if (why)
@@ -104,7 +106,8 @@ int ub_sender_open(struct ub_sender *s, struct xtal_endpoint *endpoint)
 	s->max_inline = cfg->max_inline_data ? cfg->max_inline_data : UB_MAX_INLINE;
 	s->depth = cfg->depth;
 	s->strict = xtal_config()->strict;
-	s->magic = UB_SEND_MAGIC;
+	ub_check_sender_opened(s);
+	s->magic = xtal_checks() ? UB_SEND_CHECKED : UB_SEND_MAGIC;
 	return 0;
 destroy:
 	xtal_queue_destroy(&s->core);
@@ -116,6 +119,7 @@ unuse:
 void ub_sender_close(struct ub_sender *s)
 {
 	s->magic = 0;
+	ub_check_sender_closes(s);
 	xtal_handle_unbind(s->pub);
 	xtal_queue_destroy(&s->core);
 	ub_jfc_unuse(s->cfg->jfc);
@@ -144,6 +148,8 @@ urma_status_t ub_sender_modify(const char *function, struct ub_sender *s, urma_j
 		return URMA_FAIL;
 	}
 	error = xtal_queue_set_state(s->core, (enum xtal_queue_state)state);
+	if (!error && state == URMA_JETTY_STATE_RESET)
+		xtal_check_forget(s->check);
 	if (!error)
 		return URMA_SUCCESS;
 	ub_refuse(
@@ -178,6 +184,8 @@ int ub_sender_flush(const char *function, struct ub_sender *s, int count, urma_c
 			cr[done].flag.bs.jetty = s->jetty;
 			cr[done].local_id = s->id;
 			cr[done].user_data = (uintptr_t)s->pub;
+			if (s->check)
+				ub_check_flushed(s, users[i]);
 		}
 		if (got < want)
 			break;
