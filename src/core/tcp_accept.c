@@ -250,6 +250,7 @@ static bool conn_before_sleep(struct xtal_drain *d)
 	struct xtal_tcp_conn *c = xtal_container_of(d, struct xtal_tcp_conn, drain);
 
 	cool(c); /* nothing came for a while: from now on epoll tells */
+	xtal_tcp_rest(&c->stream);
 	return true;
 }
 

@@ -265,6 +265,8 @@ static void ready(struct xtal_source *src)
 	} else {
 		xtal_messages_go_on(link, now, NULL);
 		xtal_tcp_link_arm(link);
+		if (!xtal_messages_in_use(link))
+			xtal_tcp_rest(&t->stream);
 	}
 	xtal_unlock(&link->lock);
 	if (text)
@@ -300,6 +302,8 @@ static void look(struct xtal_timer *timer)
 	} else {
 		t->watched = 0;
 		xtal_tcp_link_arm(link);
+		if (!xtal_messages_in_use(link))
+			xtal_tcp_rest(&t->stream);
 		xtal_agent_set_timer(timer, xtal_messages_in_use(link) ? now + LOOK_AGAIN : idle_at,
 				     look);
 	}

@@ -602,5 +602,7 @@ bool xtal_tcp_serve(struct xtal_tcp_conn *c)
 		return true;
 	if (did)
 		make_hot(c, more);
+	if (!c->hot)
+		xtal_tcp_rest(&c->stream);
 	return did;
 }

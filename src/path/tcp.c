@@ -111,6 +111,17 @@ const struct xtal_tcp_frame *xtal_tcp_oldest(const struct xtal_tcp *t)
 	return t->head == t->tail ? NULL : frame_at(t, t->head);
 }
 
+void xtal_tcp_rest(struct xtal_tcp *t)
+{
+	if (t->tls)
+		xtal_os_tls_rest(t->tls);
+	if (t->stage_at == t->stage_len) {
+		free(t->stage);
+		t->stage = NULL;
+		t->stage_at = t->stage_len = 0;
+	}
+}
+
 bool xtal_tcp_holds(const struct xtal_tcp *t, uint64_t tag)
 {
 	for (uint32_t i = t->head; i != t->tail; i++) {

@@ -92,6 +92,8 @@ static inline bool xtal_tcp_idle(const struct xtal_tcp *t)
 {
 	return t->head == t->tail && t->stage_at == t->stage_len;
 }
+/* Nothing is expected soon: gives back memory that the next frame takes again. */
+void xtal_tcp_rest(struct xtal_tcp *t);
 /* True when a payload that is not copied waits, whose first tag is this. */
 bool xtal_tcp_holds(const struct xtal_tcp *t, uint64_t tag);
 

@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <malloc.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/rsa.h>
 #include <openssl/ssl.h>
@@ -193,6 +195,59 @@ static void any_grain_of_the_stream_will_do(void **state)
 	connect_both();
 	transfer(&t.client, &t.server, 40000);
 	transfer(&t.server, &t.client, 5000);
+}
+
+/* Bytes that malloc has given out. */
+static size_t in_use(void)
+{
+	return mallinfo2().uordblks;
+}
+
+static void at_rest_it_costs_little(void **state)
+{
+	const char *sanitizer = getenv("XTAL_TEST_SANITIZE"); /* has a malloc of its own */
+	const bool counted = !sanitizer || !*sanitizer;
+	uint8_t sent[600], got[600] = { 0 };
+	size_t before;
+
+	(void)state;
+	connect_both();
+	for (unsigned i = 0; i < sizeof(sent); i++)
+		sent[i] = (uint8_t)(i * 7);
+	transfer(&t.client, &t.server, 3000);
+	before = in_use();
+	transfer(&t.client, &t.server, 3000);
+	if (counted) /* nothing is taken and given back for each message */
+		assert_int_equal(in_use(), before);
+	xtal_os_tls_rest(t.client.tls);
+	xtal_os_tls_rest(t.server.tls);
+	if (counted)
+		assert_true(in_use() + 48 * 1024 <= before);
+	transfer(&t.server, &t.client, 3000);
+	transfer(&t.client, &t.server, 3000);
+
+	/* Half a record is here, and half of one has not left: neither is lost. */
+	t.to_server.room = 300;
+	assert_int_equal(xtal_os_tls_write(t.client.tls, sent, sizeof(sent)), -EAGAIN);
+	assert_int_equal(xtal_os_tls_read(t.server.tls, got, sizeof(got)), -EAGAIN);
+	xtal_os_tls_rest(t.client.tls);
+	xtal_os_tls_rest(t.server.tls);
+	t.to_server.room = ROOM;
+	assert_int_equal(xtal_os_tls_write(t.client.tls, sent, sizeof(sent)), sizeof(sent));
+	assert_int_equal(xtal_os_tls_read(t.server.tls, got, sizeof(got)), sizeof(got));
+	assert_memory_equal(sent, got, sizeof(sent));
+}
+
+static void errors_of_others_are_not_ours(void **state)
+{
+	char byte;
+
+	(void)state;
+	connect_both();
+	ERR_raise(ERR_LIB_USER, 1); /* the program's own use of OpenSSL */
+	assert_int_equal(xtal_os_tls_read(t.server.tls, &byte, 1), -EAGAIN);
+	ERR_raise(ERR_LIB_USER, 1);
+	transfer(&t.client, &t.server, 10);
 }
 
 static void a_full_stream_is_waited_for(void **state)
@@ -628,6 +683,8 @@ int main(void)
 		TEST(the_same_key_on_both_sides),
 		TEST(what_goes_over_the_wire_is_not_the_data),
 		TEST(any_grain_of_the_stream_will_do),
+		TEST(at_rest_it_costs_little),
+		TEST(errors_of_others_are_not_ours),
 		TEST(a_full_stream_is_waited_for),
 		TEST(pieces_share_a_record),
 		TEST(blocked_pieces_go_out_once),
