@@ -28,6 +28,7 @@ static struct {
 	atomic_bool ticks;
 	struct xtal_lock lock; /* tasks */
 	struct xtal_task *tasks, **tasks_end;
+	_Atomic(struct xtal_drain *) joined; /* the last one; not in drains yet */
 	/* the rest belongs to the thread */
 	uint64_t next_id;
 	struct xtal_source *hash[HASH_SIZE];
@@ -77,10 +78,23 @@ static void run_tasks(void)
 	}
 }
 
+static void take_joined(void)
+{
+	struct xtal_drain *d;
+
+	if (!atomic_load_explicit(&agent.joined, memory_order_relaxed))
+		return;
+	/* Acquire. Partner: xtal_agent_join_drain(). */
+	d = atomic_exchange_explicit(&agent.joined, NULL, memory_order_acquire);
+	for (; d; d = d->joined)
+		xtal_list_append(&agent.drains, &d->node);
+}
+
 static bool run_drains(void)
 {
 	bool did = false;
 
+	take_joined();
 	for (struct xtal_list *n = agent.drains.next, *next; n != &agent.drains; n = next) {
 		struct xtal_drain *d = xtal_container_of(n, struct xtal_drain, node);
 
@@ -149,6 +163,7 @@ static uint64_t next_timer(void)
 /* False when a ring has frames: then nothing is armed. */
 static bool drains_before_sleep(void)
 {
+	take_joined();
 	for (struct xtal_list *n = agent.drains.next, *next; n != &agent.drains; n = next) {
 		struct xtal_drain *d = xtal_container_of(n, struct xtal_drain, node);
 
@@ -297,6 +312,7 @@ int xtal_agent_start(void)
 	agent.next_timer = UINT64_MAX;
 	xtal_lane_init(&agent.lane);
 	agent.tasks = NULL;
+	atomic_store(&agent.joined, NULL);
 	agent.tasks_end = &agent.tasks;
 	if (!agent.next_id)
 		agent.next_id = DOORBELL;
@@ -456,8 +472,18 @@ void xtal_agent_add_drain(struct xtal_drain *d)
 	xtal_list_append(&agent.drains, &d->node);
 }
 
+void xtal_agent_join_drain(struct xtal_drain *d)
+{
+	d->joined = atomic_load_explicit(&agent.joined, memory_order_relaxed);
+	/* Release: what d points to. Partner: take_joined(). */
+	while (!atomic_compare_exchange_weak_explicit(&agent.joined, &d->joined, d,
+						      memory_order_release, memory_order_relaxed))
+		;
+}
+
 void xtal_agent_remove_drain(struct xtal_drain *d)
 {
+	take_joined();
 	xtal_list_remove(&d->node);
 	agent.removed = true;
 }

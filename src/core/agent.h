@@ -69,12 +69,16 @@ void xtal_agent_need_ticks(void);
  */
 struct xtal_drain {
 	struct xtal_list node;
+	struct xtal_drain *joined; /* the one that joined before */
 	bool (*drain)(struct xtal_drain *d);
 	bool (*before_sleep)(struct xtal_drain *d);
 	void (*after_sleep)(struct xtal_drain *d);
 };
 void xtal_agent_add_drain(struct xtal_drain *d);
 void xtal_agent_remove_drain(struct xtal_drain *d);
+/* The same as add, on any thread and soon: at once when the agent is awake, else after whatever wakes
+ * it. d is in no list, and stays until xtal_agent_remove_drain(). */
+void xtal_agent_join_drain(struct xtal_drain *d);
 
 /* On the agent: a source has brought work, and more of it may come soon. sources: look there too
  * before every sleep that is put off, not only now and then (else: a drain finds it). */

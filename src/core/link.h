@@ -76,8 +76,8 @@ struct xtal_link {
 	struct xtal_ring_end ring;
 	struct xtal_requester requester;
 	struct xtal_requester_slot slots[XTAL_LINK_WINDOW];
-	struct xtal_lane lane; /* for data that arrives in messages */
-	struct xtal_drain drain;
+	struct xtal_lane lane;      /* for data that arrives in messages */
+	struct xtal_drain drain;    /* the agent's, while operations are open (draining) */
 	_Atomic uint64_t polled_at; /* ns: when a program's thread last drained it itself */
 	uint64_t consumed;          /* where the owner was in the ring when we looked */
 	uint64_t patience; /* ns: when a claimed frame of an overdue operation is given up */

@@ -179,6 +179,9 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 			p->link = link;
 			p->state = XTAL_PENDING_MESSAGE;
 			p->notify_sent = r.flags & XTAL_MSG_NOTIFY;
+			if (!link->draining)
+				xtal_agent_join_drain(&link->drain);
+			link->draining = true;
 			send_more(link, now, p->queue);
 		} else if (err == -EAGAIN) {
 			link->crowded = true;
@@ -221,6 +224,17 @@ static bool drain(struct xtal_drain *d)
 	return did;
 }
 
+/* Under the link's lock: nothing is open, so that the agent need not look here. It has as much to do
+ * for a few busy links among a thousand as for the busy ones alone. */
+static void leave_agent(struct xtal_link *link)
+{
+	if (link->armed)
+		link->carrier->after_sleep(link);
+	if (link->draining)
+		xtal_agent_remove_drain(&link->drain);
+	link->draining = false;
+}
+
 static bool before_sleep(struct xtal_drain *d)
 {
 	struct xtal_link *link = xtal_container_of(d, struct xtal_link, drain);
@@ -229,8 +243,10 @@ static bool before_sleep(struct xtal_drain *d)
 	if (xtal_messages_polled(link, xtal_os_now()))
 		return true; /* and holds the lock most of the time */
 	xtal_lock(&link->lock);
-	if (atomic_load(&link->state) == XTAL_LINK_UP && xtal_messages_in_use(link) &&
-	    !xtal_messages_polled(link, xtal_os_now()))
+	if (!xtal_messages_in_use(link))
+		leave_agent(link);
+	else if (atomic_load(&link->state) == XTAL_LINK_UP &&
+		 !xtal_messages_polled(link, xtal_os_now()))
 		may = link->carrier->before_sleep(link);
 	xtal_unlock(&link->lock);
 	return may;
@@ -253,8 +269,6 @@ void xtal_messages_open(struct xtal_link *link)
 	link->drain.drain = drain;
 	link->drain.before_sleep = before_sleep;
 	link->drain.after_sleep = after_sleep;
-	link->draining = true;
-	xtal_agent_add_drain(&link->drain);
 }
 
 void xtal_messages_close(struct xtal_link *link)

@@ -10,8 +10,9 @@ struct xtal_link;
 struct xtal_pending;
 struct xtal_queue;
 
-/* On the agent, under the link's lock: the link has come up / is no longer used. */
+/* On the agent, under the link's lock: the link is about to come up. */
 void xtal_messages_open(struct xtal_link *link);
+/* On the agent, after the link has ended. */
 void xtal_messages_close(struct xtal_link *link);
 
 /*

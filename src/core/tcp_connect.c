@@ -26,6 +26,7 @@
 #define RETRY_LEAST 2000000u /* ns between attempts to connect */
 #define RETRY_MOST  200000000u
 #define LOOK_AGAIN  5000000u /* ns: is the program still polling? */
+#define TOGETHER    1048576u /* ns: timers of many links that end in one such span end at once */
 
 static int session_open(struct xtal_tcp_link *t, uint64_t now)
 {
@@ -76,6 +77,11 @@ int xtal_tcp_link_begin(struct xtal_link *link)
 }
 
 /* ---- Under the link's lock ---- */
+
+static uint64_t soon(uint64_t now)
+{
+	return (now + LOOK_AGAIN) | (TOGETHER - 1);
+}
 
 static void watch(struct xtal_tcp_link *t, unsigned what)
 {
@@ -199,7 +205,7 @@ static void greet(struct xtal_tcp_link *t, uint64_t now)
 	xtal_initiator_connected(&t->session, now);
 	t->link->carrier->send(t->link, now, NULL);
 	xtal_tcp_link_arm(t->link);
-	xtal_agent_set_timer(&t->timer, now + LOOK_AGAIN, look);
+	xtal_agent_set_timer(&t->timer, soon(now), look);
 }
 
 /* Goes on with an attempt. One that takes long is given up for another: the line may have been lost
@@ -252,7 +258,7 @@ static void ready(struct xtal_source *src)
 	if (!xtal_trylock(&link->lock)) {
 		/* A program's thread is at it; level triggered, the report would only come again. */
 		xtal_agent_change(src, 0);
-		xtal_agent_set_timer(&t->timer, now + LOOK_AGAIN, look);
+		xtal_agent_set_timer(&t->timer, soon(now), look);
 		return;
 	}
 	t->watched = 0;
@@ -261,7 +267,7 @@ static void ready(struct xtal_source *src)
 	} else if (t->connecting) {
 		go_on_connecting(t, now, &text);
 	} else if (xtal_messages_polled(link, now)) {
-		xtal_agent_set_timer(&t->timer, now + LOOK_AGAIN, look);
+		xtal_agent_set_timer(&t->timer, soon(now), look);
 	} else {
 		xtal_messages_go_on(link, now, NULL);
 		xtal_tcp_link_arm(link);
@@ -283,7 +289,7 @@ static void look(struct xtal_timer *timer)
 	const char *text = NULL;
 
 	if (!xtal_trylock(&link->lock)) {
-		xtal_agent_set_timer(timer, now + LOOK_AGAIN, look);
+		xtal_agent_set_timer(timer, soon(now), look);
 		return;
 	}
 	idle_at = t->session.heard_at + (uint64_t)xtal_config()->idle_ms * 1000000;
@@ -293,7 +299,7 @@ static void look(struct xtal_timer *timer)
 		t->watched = 0;
 		go_on_connecting(t, now, &text);
 	} else if (xtal_messages_polled(link, now)) {
-		xtal_agent_set_timer(timer, now + LOOK_AGAIN, look);
+		xtal_agent_set_timer(timer, soon(now), look);
 	} else if (atomic_load(&link->state) == XTAL_LINK_UP && now >= idle_at &&
 		   !xtal_messages_in_use(link)) {
 		xtal_initiator_close(&t->session);
@@ -304,8 +310,7 @@ static void look(struct xtal_timer *timer)
 		xtal_tcp_link_arm(link);
 		if (!xtal_messages_in_use(link))
 			xtal_tcp_rest(&t->stream);
-		xtal_agent_set_timer(timer, xtal_messages_in_use(link) ? now + LOOK_AGAIN : idle_at,
-				     look);
+		xtal_agent_set_timer(timer, xtal_messages_in_use(link) ? soon(now) : idle_at, look);
 	}
 	xtal_unlock(&link->lock);
 	if (text)
