@@ -21,6 +21,7 @@
 #define LIMIT_S 600 /* a measurement that hangs shall not hang the rest */
 
 static cpu_set_t allowed;
+static unsigned cores; /* of them; counting takes longer than a poll */
 
 _Noreturn void bench_die(const char *format, ...)
 {
@@ -36,14 +37,16 @@ _Noreturn void bench_die(const char *format, ...)
 
 static void remember_cores(void)
 {
-	if (CPU_COUNT(&allowed) == 0)
-		sched_getaffinity(0, sizeof(allowed), &allowed);
+	if (cores)
+		return;
+	sched_getaffinity(0, sizeof(allowed), &allowed);
+	cores = (unsigned)CPU_COUNT(&allowed);
 }
 
 unsigned bench_cores(void)
 {
 	remember_cores();
-	return (unsigned)CPU_COUNT(&allowed);
+	return cores;
 }
 
 void bench_pin(unsigned n)

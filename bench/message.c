@@ -261,11 +261,11 @@ int main(int argc, char **argv)
 	shared = bench_shared(3 * LINE);
 	atomic_store(control(), 0);
 	child = bench_fork(&side);
-	bench_pin(child);
 	for (int w = 0; w < opt.count; w++)
 		prepare(&way[w], opt.words[w], !child);
 	bench_open(&side, 16);
 	bench_urma_open(&urma, &side, RECEIVES);
+	bench_pin(child); /* the library's threads run anywhere */
 	bench_urma_request(&request, &urma, URMA_OPC_SEND, side.base, (uint32_t)opt.size);
 	for (uint32_t i = 0; i < RECEIVES; i++)
 		bench_urma_receive(&urma, memory_of(i), (uint32_t)opt.size);

@@ -41,6 +41,28 @@ def tcp_rows(net, name):
     ]
 
 
+def urma_rows():
+    """What bench/urma.sh measures, beside CDMA over the same path."""
+    rows = [
+        ("URMA, map: 8 B write, posted and polled; CDMA", "urma_write.map1.urma",
+         "urma_write.map1.cdma", "time", 1.2),
+        ("  8 B SEND, half the round trip, ring; cache line", "message.ring.urma",
+         "message.ring.raw", "time", 2.0),
+        ("  the same, tcp; bare socket", "message.tcp.urma", "message.tcp.socket", "time", 1.3),
+    ]
+    for op in ("write", "read"):
+        for path in ("map", "cma", "ring", "tcp"):
+            for size, name in ((8, "8 B"), (65536, "64 KiB")):
+                series = "urma_%s.%s%d." % (op, path, size)
+                rows.append(("URMA, %s: %s %s, 16 outstanding; CDMA" % (path, name, op.upper()),
+                             series + "urma", series + "cdma", "time", None))
+    for path in ("ring", "tcp"):
+        for size, name in ((8, "8 B"), (65536, "64 KiB")):
+            rows.append(("URMA, %s: %s SEND, 16 outstanding" % (path, name),
+                         "urma_send.%s%d.urma" % (path, size), None, "limit", None))
+    return rows
+
+
 # what, measured series, reference series (None: a bare number), kind, bound.
 # time: measured <= bound * reference; speed: reference time / measured time >= bound;
 # limit: measured <= bound, in the series' unit.
@@ -67,6 +89,7 @@ ROWS = [
     ("  the same, batches of 16 per queue", "scale16.many", "scale16.one", "time", 1.2),
     *tcp_rows("lo", "loopback"),
     *tcp_rows("veth", "veth"),
+    *urma_rows(),
     ("1,000 peers: 8 B write over TCP; one peer", "peers.many", "peers.one", "time", 1.2),
     ("  every one in turn; one peer", "peers.round", "peers.one", "time", None),
     ("  resident bytes of the target per idle peer", "peers.memory", None, "limit", 32 * 1024),

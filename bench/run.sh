@@ -19,7 +19,7 @@ out=bench/out
 lines=$out/lines.jsonl
 rounds=${BENCH_ROUNDS:-5}
 slices=${BENCH_SLICES:-15}
-only=${BENCH_ONLY:-pingpong rate copy post faa cma adopt scale idle memory tcp peers}
+only=${BENCH_ONLY:-pingpong rate copy post faa cma adopt scale idle memory tcp peers urma}
 mkdir -p "$out"
 : >"$lines"
 unset UCX_TLS UCX_ALLOC_PRIO
@@ -70,6 +70,10 @@ wanted tcp && { bench/hosts.sh bench/tcp.sh "$lines" "$rounds" "$slices" ||
 	echo "bench: no two hosts here, no tcp rows" >&2; }
 if wanted peers; then
 	XTAL_SECURITY=none measure peers peers
+fi
+
+if wanted urma; then
+	. bench/urma.sh
 fi
 
 # The plots: fewer slices, powers of four.

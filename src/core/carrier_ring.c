@@ -41,7 +41,6 @@ static void ring_send(struct xtal_link *link, uint64_t now, const struct xtal_qu
 	struct xtal_ring_slot slot;
 	bool wake = false;
 
-	look_at_ring(link, now);
 	while (xtal_requester_next_frame(&link->requester, now, &frame)) {
 		struct xtal_pending *p = (struct xtal_pending *)(uintptr_t)frame.cookie;
 		uint32_t status;
@@ -72,6 +71,7 @@ static void ring_send(struct xtal_link *link, uint64_t now, const struct xtal_qu
 	}
 	if (wake)
 		ring_doorbell(link);
+	look_at_ring(link, now); /* last: the owner's word comes from its core */
 }
 
 /* One answer. Errors: -EPROTO. */

@@ -19,14 +19,17 @@ struct xtal_tcp_server {
 	int spare_fd;                /* given up to turn a peer away when no other is left */
 	struct xtal_list greeting, sessions;
 	unsigned greeting_count, hot_count;
+	_Atomic uint32_t peers;       /* sessions, for a look by other threads */
+	_Atomic uint32_t empty_polls; /* of programs that wait for receives: about so many */
 };
 
 /* The rings of peers, which the agent serves, or whoever polls for receives (server.c). */
 struct xtal_serving {
 	struct xtal_lock lock;
-	struct xtal_list sessions;  /* welcomed */
-	_Atomic uint64_t polled_at; /* ns: when a program's thread last served them; 0: long ago */
-	struct xtal_timer timer;    /* the agent's: does anybody still poll? */
+	struct xtal_list sessions; /* welcomed */
+	uint64_t polls, seen;      /* how often programs have served them; when last looked at */
+	uint64_t polled_at;        /* ns: when that look saw a new one; 0: long ago */
+	struct xtal_timer timer;   /* the agent's: does anybody still poll? */
 };
 
 /* Locks, in the order in which they may be taken:

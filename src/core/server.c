@@ -95,12 +95,13 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 	struct xtal_responder_effect e;
 	struct xtal_ring_slot slot;
 	struct xtal_msg m, answer;
-	uint64_t old[2] = { 0, 0 };
+	uint64_t old[2] = { 0, 0 }, now;
 	uint32_t status = XTAL_OK;
 
 	if (xtal_msg_decode_frame(header, len, &m, why))
 		return false;
-	xtal_responder_feed(&s->responder, &m, xtal_os_now(), &e);
+	now = xtal_os_now(); /* also the stamp of the answer, which may be early, not late */
+	xtal_responder_feed(&s->responder, &m, now, &e);
 	if (e.first && e.kind != XTAL_RESPONDER_SEND &&
 	    s->inbound) /* the rest of one does not come */
 		xtal_inbound_abandon(s->inbound);
@@ -120,8 +121,8 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 			return false;
 		}
 		status = xtal_execute_read(s->ctx, &s->lane, &e, slot.payload);
-		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, NULL,
-					   xtal_os_now(), &answer))
+		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, NULL, now,
+					   &answer))
 			return true;
 		break;
 	case XTAL_RESPONDER_WRITE:
@@ -133,8 +134,8 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 			status = xtal_execute_atomic(s->ctx, &s->lane, &e, old);
 		else
 			status = serve_send(s, &e, payload);
-		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, old,
-					   xtal_os_now(), &answer))
+		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, old, now,
+					   &answer))
 			return true;
 		break;
 	}
@@ -196,11 +197,17 @@ static void disarm(struct xtal_session *s)
 	s->armed = false;
 }
 
-static bool is_polled(const struct xtal_context *ctx, uint64_t now)
+/* Under the serving lock: has a program polled since the last look, or shortly before it? Whoever
+ * polls only counts, since reading the clock would be most of a poll. */
+static bool is_polled(struct xtal_context *ctx, uint64_t now)
 {
-	uint64_t at = atomic_load_explicit(&ctx->serving.polled_at, memory_order_relaxed);
+	struct xtal_serving *serving = &ctx->serving;
 
-	return at && (now < at || now - at <= POLLER_NS);
+	if (serving->polls != serving->seen) {
+		serving->seen = serving->polls;
+		serving->polled_at = now;
+	}
+	return serving->polled_at && now - serving->polled_at <= POLLER_NS;
 }
 
 static bool drain(struct xtal_drain *d)
@@ -269,10 +276,26 @@ void xtal_server_poll(struct xtal_context *ctx)
 
 	if (!xtal_trylock(&serving->lock))
 		return;
-	atomic_store_explicit(&serving->polled_at, xtal_os_now(), memory_order_relaxed);
+	serving->polls++;
 	for (struct xtal_list *n = serving->sessions.next; n != &serving->sessions; n = n->next)
 		serve_myself(xtal_container_of(n, struct xtal_session, serve_node));
 	xtal_unlock(&serving->lock);
+}
+
+/* An empty poll between two of these is a tenth of the call. */
+#define POLLS_PER_YIELD 16u
+
+void xtal_server_give_way(struct xtal_context *ctx)
+{
+	struct xtal_tcp_server *tcp = &ctx->tcp;
+	uint32_t n;
+
+	if (!atomic_load_explicit(&tcp->peers, memory_order_relaxed))
+		return;
+	n = atomic_load_explicit(&tcp->empty_polls, memory_order_relaxed) + 1;
+	atomic_store_explicit(&tcp->empty_polls, n, memory_order_relaxed);
+	if (n % POLLS_PER_YIELD == 0)
+		sched_yield();
 }
 
 void xtal_server_hand_over(struct xtal_context *ctx)
@@ -281,7 +304,9 @@ void xtal_server_hand_over(struct xtal_context *ctx)
 	bool left = false;
 
 	xtal_lock(&serving->lock);
-	if (atomic_exchange_explicit(&serving->polled_at, 0, memory_order_relaxed)) {
+	if (serving->polls != serving->seen || serving->polled_at) {
+		serving->seen = serving->polls;
+		serving->polled_at = 0;
 		for (struct xtal_list *n = serving->sessions.next; n != &serving->sessions;
 		     n = n->next) {
 			struct xtal_session *s =

@@ -53,6 +53,9 @@ void xtal_session_ready(struct xtal_source *src);
 /* By a thread that polls for receives: serves the peers' rings itself; the agent leaves them to it for
  * a while. */
 void xtal_server_poll(struct xtal_context *ctx);
+/* It found nothing. What comes over tcp the agent takes, which may wait for this very processor:
+ * now and then it is let in. No lock is held. */
+void xtal_server_give_way(struct xtal_context *ctx);
 /* It polls no more: frames wake the agent. */
 void xtal_server_hand_over(struct xtal_context *ctx);
 

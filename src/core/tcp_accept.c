@@ -82,6 +82,7 @@ void xtal_tcp_session_end(struct xtal_tcp_session *s, const char *why)
 	if (s->conn)
 		xtal_tcp_hang_up(s->conn, why);
 	xtal_list_remove(&s->node);
+	atomic_fetch_sub_explicit(&s->ctx->tcp.peers, 1, memory_order_relaxed);
 	xtal_agent_stop_timer(&s->timer);
 	xtal_tcp_forget_send(s);
 	free(s);
@@ -160,6 +161,7 @@ static struct xtal_tcp_session *new_session(struct xtal_context *ctx,
 	}
 	s->ctx = ctx;
 	xtal_list_append(&ctx->tcp.sessions, &s->node);
+	atomic_fetch_add_explicit(&ctx->tcp.peers, 1, memory_order_relaxed);
 	return s;
 }
 
