@@ -5,12 +5,14 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/child.h"
+#include "cli/demo.h"
 #include "cli/histogram.h"
 #include "cli/pattern.h"
 #include "cli/port.h"
@@ -22,13 +24,15 @@
 #define ADDS   1000000u
 
 static const char help[] =
-	"Usage: xtal demo\n"
+	"Usage: xtal demo [--api=cdma|urma]\n"
 	"\n"
 	"Starts an owner process with plain malloc memory and shows what this process can do with\n"
 	"it: write, read, write with notify, compare and swap, fetch and add, 64 MiB at once. Every\n"
 	"byte is compared by the side that did not move it.\n"
 	"\n"
-	"  --help   this text\n"
+	"  --api=urma   instead: the smallest program of URMA, told call by call; a client writes a\n"
+	"               sentence into the memory of a server and reads it back\n"
+	"  --help       this text\n"
 	"\n"
 	"Exit status: 0 when everything was as it should be, else 1.\n";
 
@@ -367,14 +371,22 @@ static void end_demo(struct demo *d)
 int cli_demo(int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "api", required_argument, NULL, 'a' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
+	bool urma = false;
 	struct demo d = { .child = CLI_NO_CHILD };
 	const char *fate;
 	int c, rc;
 
 	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		if (c == 'a' && (strcmp(optarg, "urma") == 0 || strcmp(optarg, "cdma") == 0)) {
+			urma = strcmp(optarg, "urma") == 0;
+			continue;
+		}
+		if (c == 'a')
+			return cli_usage("demo", "there is no api '%s'; cdma and urma are", optarg);
 		if (c != 'h')
 			return cli_bad_option("demo", c, argv, options);
 		fputs(help, stdout);
@@ -382,6 +394,8 @@ int cli_demo(int argc, char **argv)
 	}
 	if (optind < argc)
 		return cli_usage("demo", "what is '%s'? demo takes no arguments", argv[optind]);
+	if (urma)
+		return cli_demo_urma();
 	cli_catch_interrupts();
 	printf("Xtal %s. Two ordinary processes; one reads and writes the other's memory as DMA\n"
 	       "hardware would, without that hardware, without root, without a kernel module.\n\n",

@@ -152,6 +152,7 @@ test_usage() {
 	usage "info option" 'unknown option --jsn; did you mean --json' info --jsn
 	usage "info word" "what is 'x'" info x
 	usage "demo option" 'unknown option -x' demo -x
+	usage "demo api" "there is no api 'ibverbs'; cdma and urma are" demo --api=ibverbs
 	usage "demo value" 'option --help takes no value' demo --help=1
 	usage "perf without test" 'which test' perf
 	usage "perf unknown test" "no test 'write': .*_lat or _bw" perf write
@@ -298,6 +299,15 @@ test_demo() {
 	check "demo: nobody left" none_left
 	XTAL_PATHS=ring run "demo over ring" 0 demo
 	check "demo over ring says so" out_has 'over ring in'
+	for path in ring tcp; do
+		XTAL_PATHS=$path run "demo of urma over $path" 0 demo --api urma
+		check "demo of urma: the server" out_has "S  .its memory. +wakes up, and finds 'hello urma'"
+		check "demo of urma: the client" out_has "^11  C  urma_poll_jfc .* says 'hello urma'"
+		check "demo of urma: nothing on stderr" test ! -s "$dir/err"
+	done
+	XTAL_FAULT=fail:op=2,status=REMOTE_ACCESS run "demo of urma that fails" 1 demo --api=urma
+	check "demo of urma says why" err_has 'request 2 ended with REMOTE_ACCESS'
+	check "demo of urma: nobody left" none_left
 	XTAL_PATHS=self run "demo without a path" 1 demo
 	check "demo without a path says why" err_has 'step [0-9]+: '
 }

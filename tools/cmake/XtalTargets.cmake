@@ -116,7 +116,7 @@ function(xtal_command)
 	add_executable(xtal_cli ${sources})
 	set_target_properties(xtal_cli PROPERTIES OUTPUT_NAME xtal INSTALL_RPATH "$ORIGIN/../lib"
 			      RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
-	target_link_libraries(xtal_cli PRIVATE cdma xtal xtal_base PkgConfig::JANSSON PkgConfig::SSL
+	target_link_libraries(xtal_cli PRIVATE cdma urma xtal xtal_base PkgConfig::JANSSON PkgConfig::SSL
 			      Threads::Threads m)
 endfunction()
 
