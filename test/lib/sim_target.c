@@ -164,7 +164,16 @@ static void greet(struct sim *w, uint32_t conn)
 		};
 
 		s = make(w, c->node, hello.id);
-		/* Also a greeting that was stalled until its session was over. */
+		/*
+		 * Also a greeting of the link's own that was stalled until its session was over and
+		 * forgotten (seed 48875). The target cannot tell it from a new one, so it makes an
+		 * empty session, in which nothing is ever executed: the link that knows the id is
+		 * gone, and its requests with it. If a later greeting of it is replayed, the empty
+		 * session has none of the answers that are asked for, and refuses. That harms nobody,
+		 * so to fail for it was the oracle's mistake. A link that is not over must never meet
+		 * such a session: what it has executed before would be executed again. It does not,
+		 * as long as sessions are kept (linger) for longer than an operation may take.
+		 */
 		s->ghost = c->rogue || w->link[hello.id.word[1] - 1].over;
 		tc.responder = &s->responder;
 		tc.cache = s->cache;
