@@ -103,8 +103,11 @@ void xtal_os_window_unwatch(struct xtal_os_adopter *a, uint64_t at);
 /* From here on the program's changes wait. False: it has unmapped or moved some. */
 bool xtal_os_window_begin(struct xtal_os_adopter *a);
 void xtal_os_window_let_go(struct xtal_os_adopter *a);
-/* Moves a mapping of len bytes at from over the one at to; changes no longer wait. 0 or -errno. */
-int xtal_os_window_replace(struct xtal_os_adopter *a, uint64_t from, uint64_t to, uint64_t len);
+/* Moves a mapping of len bytes at from over the one at to, which watcher watches; changes no longer
+ * wait. 0, -EAGAIN (the program has unmapped or moved some of what is in the window; watched by the
+ * keeper: some adopted memory since changes was read), -errno. */
+int xtal_os_window_replace(struct xtal_os_adopter *a, uint64_t from, uint64_t to, uint64_t len,
+			   int watcher, uint64_t changes);
 /* After that: what was at to was watched, so it is what we looked at. False: the program had unmapped
  * or moved it in the last moment. */
 bool xtal_os_window_hit(struct xtal_os_adopter *a);

@@ -176,13 +176,6 @@ static void drop_taken(struct xtal_os_chunk *c, uint64_t done)
 	xtal_unlock(&a->gate);
 }
 
-/* The place is still what was registered: nobody has unmapped or moved some, not even if somebody
- * else has got the place since. It may happen right after. */
-static bool still_there(const struct xtal_os_chunk *c)
-{
-	return !xtal_os_uffd_changing(c->a->window) && all_private(c->at, c->len);
-}
-
 /* Moves the chunk, which is watched. c->staged: the stage's part is at the place. */
 static int move_chunk(struct xtal_os_chunk *c)
 {
@@ -198,10 +191,11 @@ static int move_chunk(struct xtal_os_chunk *c)
 	if (!err)
 		err = each_stretch(a, a->scratch, c->len, write_out, c);
 	drop_taken(c, done);
-	if (!err && !still_there(c))
+	/* Not where somebody has unmapped it, even if somebody else has got the place since. */
+	if (!err && !all_private(c->at, c->len))
 		err = -EAGAIN;
 	if (!err)
-		err = xtal_os_window_replace(a, c->stage, c->at, c->len);
+		err = xtal_os_window_replace(a, c->stage, c->at, c->len, a->window, 0);
 	c->staged = !err;
 	xtal_os_window_let_go(a);
 	xtal_os_window_settle(a);

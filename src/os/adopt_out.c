@@ -4,7 +4,6 @@
  * the object holds. The same rules as there (adopt_in.c) while a window is open.
  */
 #include <errno.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -94,24 +93,14 @@ static int fill_all(struct xtal_os_chunk *c)
 }
 
 /* The place is still the object's, as it was when it was first looked at. */
-static bool still_there(const struct xtal_os_chunk *c, uint64_t changes)
+static bool still_there(const struct xtal_os_chunk *c)
 {
-	struct xtal_os_adopter *a = c->a;
 	struct xtal_os_backing now;
-	bool still;
 
-	while (xtal_os_uffd_changing(a->keeper))
-		sched_yield(); /* the reader is at it */
-	if (xtal_os_backing_find(xtal_os_place(c->at), &now) || !xtal_os_run_maps(&now, c->run) ||
-	    now.end < c->at + c->len || now.offset + (c->at - now.start) != c->offset ||
-	    xtal_os_backing_prot(&now) != c->prot)
-		return false;
-	/* Somebody may have unmapped it, and somebody else got the place. */
-	still = !xtal_os_uffd_changing(a->keeper);
-	xtal_lock(&a->gate);
-	still &= a->changes == changes;
-	xtal_unlock(&a->gate);
-	return still;
+	return !xtal_os_backing_find(xtal_os_place(c->at), &now) &&
+	       xtal_os_run_maps(&now, c->run) && now.end >= c->at + c->len &&
+	       now.offset + (c->at - now.start) == c->offset &&
+	       xtal_os_backing_prot(&now) == c->prot;
 }
 
 /* One chunk out of the object; it stays watched. On failure before it is empty it is as it was. */
@@ -129,10 +118,13 @@ static int undo_chunk(struct xtal_os_chunk *c, uint64_t changes, bool after)
 	if (!err)
 		err = xtal_os_uffd_register(a->window, (uintptr_t)empty, c->len,
 					    XTAL_OS_TRAP_MISSING);
-	if (!err && !still_there(c, changes))
+	if (!err && !still_there(c))
 		err = -ESTALE;
+	/* Somebody may have unmapped it, and somebody else got the place. */
 	if (!err)
-		err = xtal_os_window_replace(a, (uintptr_t)empty, c->at, c->len);
+		err = xtal_os_window_replace(a, (uintptr_t)empty, c->at, c->len, a->keeper,
+					     changes);
+	err = err == -EAGAIN ? -ESTALE : err;
 	if (err) {
 		xtal_os_window_drop(a, (uintptr_t)empty, c->len);
 		xtal_os_window_forget(a, c->at, c->len);

@@ -157,8 +157,10 @@ void xtal_os_window_let_go(struct xtal_os_adopter *a)
 	xtal_unlock(&a->gate);
 }
 
-int xtal_os_window_replace(struct xtal_os_adopter *a, uint64_t from, uint64_t to, uint64_t len)
+int xtal_os_window_replace(struct xtal_os_adopter *a, uint64_t from, uint64_t to, uint64_t len,
+			   int watcher, uint64_t changes)
 {
+	bool quiet;
 	long at;
 
 	xtal_lock(&a->gate);
@@ -169,6 +171,14 @@ int xtal_os_window_replace(struct xtal_os_adopter *a, uint64_t from, uint64_t to
 	a->own_done = false;
 	let_go_on(a);
 	xtal_unlock(&a->gate);
+	/* The last look, as late as can be: what the program did is unread, or in the table. */
+	while (xtal_os_uffd_changing(watcher))
+		sched_yield();
+	xtal_lock(&a->gate);
+	quiet = watcher == a->window ? !a->disturbed : a->changes == changes;
+	xtal_unlock(&a->gate);
+	if (!quiet)
+		return -EAGAIN;
 	at = syscall(SYS_mremap, from, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, to);
 	return at < 0 ? -errno : 0;
 }

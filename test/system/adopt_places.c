@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Adoption, over and over, of memory whose place changes hands under it: it is unmapped and somebody
- * else gets the place, it is moved twice in a row, its content is dropped by a thread that hardly
- * ever gets to run. Nobody's bytes are lost or come back.
+ * Adoption, over and over, of memory that the program moves twice in a row and grows, and whose
+ * content is dropped by threads that hardly ever get to run. No bytes are lost or come back.
  */
 /* ctest: timeout=120 label=soak */
 #include <errno.h>
@@ -31,7 +30,7 @@
 struct scene {
 	uint8_t *_Atomic p;
 	_Atomic bool stop;
-	_Atomic uint32_t unmapped, taken, turns;
+	_Atomic uint32_t first, turns;
 };
 
 static void *map(void *at, int prot, int flags)
@@ -65,62 +64,6 @@ static int go(struct scene *s, void *(*const *bodies)(void *), unsigned n, uint6
 		pthread_join(t[i], NULL);
 	fprintf(stderr, "adopted %u times in %u rounds, %u turns\n", adopted, rounds, s->turns);
 	return adopted ? 0 : 1;
-}
-
-static bool wait_for(struct scene *s, _Atomic uint32_t *word, uint32_t value)
-{
-	while (*word < value && !s->stop)
-		sched_yield();
-	return !s->stop;
-}
-
-/* ---- somebody else gets the place ---- */
-
-static void *unmapper(void *arg)
-{
-	struct scene *s = arg;
-	struct rng rng = { .state = 5 };
-
-	for (uint32_t i = 1; wait_for(s, &s->taken, i - 1); i++) {
-		proc_sleep_us(rng_below(&rng, 400));
-		s->unmapped = i;
-		munmap(s->p, LEN);
-	}
-	return NULL;
-}
-
-static void *taker(void *arg)
-{
-	struct scene *s = arg;
-
-	for (uint32_t i = 1; wait_for(s, &s->unmapped, i); i++) {
-		uint8_t *p;
-
-		do {
-			p = map(s->p, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE);
-		} while (p == MAP_FAILED && !s->stop);
-		if (p == MAP_FAILED)
-			break;
-		if (p != s->p)
-			proc_die("an old kernel");
-		for (size_t at = 0; at < LEN; at++)
-			if (p[at])
-				proc_die("turn %u: new memory is not zero at %zu", i, at);
-		peer_fill(p, LEN, i);
-		proc_sleep_us(300);
-		if (!peer_holds(p, LEN, i))
-			proc_die("turn %u: somebody else's memory has changed", i);
-		s->turns++;
-		s->taken = i;
-	}
-	return NULL;
-}
-
-static int taken(void *arg)
-{
-	void *(*const bodies[])(void *) = { unmapper, taker };
-
-	return go(arg, bodies, 2, SECOND);
 }
 
 /* ---- moved twice ---- */
@@ -198,7 +141,7 @@ static void *dropper(void *arg)
 	size_t at;
 
 	sched_setscheduler(0, SCHED_IDLE, &param);
-	at = atomic_fetch_add(&s->taken, BLOCK); /* each has its own pages */
+	at = atomic_fetch_add(&s->first, BLOCK); /* each has its own pages */
 	for (; !s->stop; at = (at + 3 * BLOCK) % (LEN - LEN % (3 * BLOCK))) {
 		volatile uint64_t *word = (volatile uint64_t *)(s->p + at);
 
@@ -228,12 +171,6 @@ static void run(int (*body)(void *))
 	assert_int_equal(proc_run(body, s, proc_soak() ? 500000 : PATIENCE), 0);
 }
 
-static void somebody_else_gets_the_place(void **state)
-{
-	(void)state;
-	run(taken);
-}
-
 static void moved_twice(void **state)
 {
 	(void)state;
@@ -249,7 +186,6 @@ static void dropped_late(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(somebody_else_gets_the_place, proc_end_all),
 		cmocka_unit_test_teardown(moved_twice, proc_end_all),
 		cmocka_unit_test_teardown(dropped_late, proc_end_all),
 	};
