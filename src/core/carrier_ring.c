@@ -112,6 +112,8 @@ static int take_answer(struct xtal_link *link, const uint8_t *header, const uint
 		old[1] = e.old[1];
 		e.status = xtal_messages_copy(link, p, 0, old, p->op.len, true);
 	}
+	if (e.status == XTAL_NOT_READY)
+		p->pause_ns = e.old[0];
 	xtal_messages_finish(p, e.status, mine);
 	return 0;
 }

@@ -167,6 +167,8 @@ static void answer(struct xtal_tcp_link *t, const struct xtal_requester_effect *
 		return;
 	if (!status && xtal_op_is_atomic(p->op.opcode))
 		status = xtal_messages_copy(t->link, p, 0, old, p->op.len, true);
+	if (status == XTAL_NOT_READY)
+		p->pause_ns = old[0];
 	xtal_messages_finish(p, status, mine);
 }
 

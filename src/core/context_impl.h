@@ -65,6 +65,7 @@ struct xtal_context {
 
 	struct xtal_lock endpoints_lock;
 	struct xtal_list endpoints[64]; /* by address */
+	uint32_t endpoint_turn;         /* whose turn it is, of those that share an id */
 	/* How many there are of what outlives no context. */
 	_Atomic uint32_t endpoint_count, receive_queue_count, cq_count, channel_count;
 

@@ -28,26 +28,41 @@ static uint64_t address_of(const struct xtal_endpoint *ep)
 	return xtal_endpoint_address(ep->attr.id, ep->attr.jetty);
 }
 
-/* Under the table's lock. */
-static struct xtal_endpoint *lookup(struct xtal_context *ctx, uint64_t address)
+/* Under the table's lock: with this address, the one that skip others precede, or NULL. *count: how many
+ * there are. */
+static struct xtal_endpoint *lookup(struct xtal_context *ctx, uint64_t address, uint32_t skip,
+				    uint32_t *count)
 {
 	struct xtal_list *head = bucket(ctx, address);
+	struct xtal_endpoint *found = NULL;
 
+	*count = 0;
 	for (struct xtal_list *n = head->next; n != head; n = n->next) {
 		struct xtal_endpoint *ep = xtal_container_of(n, struct xtal_endpoint, node);
 
-		if (address_of(ep) == address)
-			return ep;
+		if (address_of(ep) != address)
+			continue;
+		if ((*count)++ == skip)
+			found = ep;
+		if (ep->attr.sharing == XTAL_ENDPOINT_ALONE)
+			break;
 	}
-	return NULL;
+	return found;
 }
 
-static struct xtal_endpoint *find(struct xtal_context *ctx, uint64_t address)
+static struct xtal_endpoint *find(struct xtal_context *ctx, uint64_t address, uint8_t hint)
 {
 	struct xtal_endpoint *ep;
+	uint32_t count;
 
 	xtal_lock(&ctx->endpoints_lock);
-	ep = lookup(ctx, address);
+	ep = lookup(ctx, address, 0, &count);
+	if (count > 1) {
+		bool by_hint = ep->attr.sharing == XTAL_ENDPOINT_BY_HINT;
+		uint32_t choice = by_hint ? hint : ctx->endpoint_turn++;
+
+		ep = lookup(ctx, address, choice % count, &count);
+	}
 	if (ep)
 		xtal_endpoint_get(ep);
 	xtal_unlock(&ctx->endpoints_lock);
@@ -264,7 +279,8 @@ bool xtal_endpoint_polled(struct xtal_endpoint *ep, const struct xtal_shared_cq 
 int xtal_endpoint_create(struct xtal_context *ctx, const struct xtal_endpoint_attr *attr,
 			 struct xtal_endpoint **out)
 {
-	struct xtal_endpoint *ep;
+	struct xtal_endpoint *ep, *other;
+	uint32_t count;
 	bool taken;
 
 	if (ctx->foreign)
@@ -278,7 +294,8 @@ int xtal_endpoint_create(struct xtal_context *ctx, const struct xtal_endpoint_at
 	atomic_store(&ep->refs, 1);
 	xtal_feed_attach(&ep->feed, attr->cq, &endpoint_feed);
 	xtal_lock(&ctx->endpoints_lock);
-	taken = lookup(ctx, address_of(ep));
+	other = lookup(ctx, address_of(ep), 0, &count);
+	taken = other && (!other->attr.sharing || other->attr.sharing != attr->sharing);
 	if (!taken)
 		xtal_list_append(bucket(ctx, address_of(ep)), &ep->node);
 	xtal_unlock(&ctx->endpoints_lock);
@@ -421,7 +438,8 @@ uint32_t xtal_inbound_begin(struct xtal_inbound *in, struct xtal_context *ctx,
 	bool reserved = false;
 
 	xtal_inbound_abandon(in);
-	ep = find(ctx, m->to);
+	in->pause_ns = 0;
+	ep = find(ctx, m->to, m->hint);
 	if (!ep)
 		return XTAL_REMOTE_ACCESS;
 	in->endpoint = ep;
@@ -437,6 +455,8 @@ uint32_t xtal_inbound_begin(struct xtal_inbound *in, struct xtal_context *ctx,
 		status = reserved ? xtal_receive_queue_take(ep->attr.rq, in) : XTAL_NOT_READY;
 	if (status && reserved)
 		unreserve(ep);
+	if (status == XTAL_NOT_READY)
+		in->pause_ns = ep->attr.rnr_us * 1000ull;
 	if (!status && m->opcode != XTAL_OP_WRITE_IMM && m->len > room(in)) {
 		finish(in, XTAL_LOCAL_LENGTH);
 		status = XTAL_REMOTE_UNSUPPORTED;

@@ -184,7 +184,7 @@ _Static_assert((int)XTAL_OP_SEND_INVALIDATE - (int)XTAL_OP_SEND ==
 	       "the same order");
 
 uint32_t xtal_execute_send_begin(struct xtal_context *ctx, struct xtal_inbound **in,
-				 const struct xtal_responder_effect *e)
+				 const struct xtal_responder_effect *e, uint64_t *pause)
 {
 	bool written = e->operand_size == XTAL_MSG_SEND_WRITTEN;
 	struct xtal_envelope m = {
@@ -198,8 +198,10 @@ uint32_t xtal_execute_send_begin(struct xtal_context *ctx, struct xtal_inbound *
 		.id = e->notify.token,
 		.eid = { .hi = e->compare[0], .lo = e->compare[1] },
 		.imm = e->operand[0],
+		.hint = (uint8_t)e->operand[1],
 		.len = written ? e->notify.data : e->total,
 	};
+	uint32_t status;
 
 	xtal_count(&xtal_totals.served, 1);
 	xtal_count(&xtal_totals.served_bytes, e->total);
@@ -208,7 +210,9 @@ uint32_t xtal_execute_send_begin(struct xtal_context *ctx, struct xtal_inbound *
 		if (!*in)
 			return XTAL_NOT_READY;
 	}
-	return xtal_inbound_begin(*in, ctx, &m);
+	status = xtal_inbound_begin(*in, ctx, &m);
+	*pause = (*in)->pause_ns;
+	return status;
 }
 
 uint32_t xtal_execute_send_piece(struct xtal_lane *lane, struct xtal_inbound *in,

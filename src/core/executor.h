@@ -43,9 +43,9 @@ int xtal_execute_put(uint64_t addr, const uint8_t *src, uint64_t len);
 int xtal_execute_notify(const struct xtal_responder_effect *e);
 
 /* A SEND whose first frame this is: finds its buffer. *in is made when it is NULL, and the caller's
- * (xtal_inbound_free()). */
+ * (xtal_inbound_free()). NOT_READY: *pause is for how long, in ns. */
 uint32_t xtal_execute_send_begin(struct xtal_context *ctx, struct xtal_inbound **in,
-				 const struct xtal_responder_effect *e);
+				 const struct xtal_responder_effect *e, uint64_t *pause);
 /* A piece of a SEND that has begun; the last one reports it. */
 uint32_t xtal_execute_send_piece(struct xtal_lane *lane, struct xtal_inbound *in,
 				 const struct xtal_responder_effect *e, const uint8_t *payload);

@@ -19,6 +19,7 @@ struct xtal_envelope {
 	uint32_t token;
 	bool token_valid, solicited;
 	uint8_t opcode;  /* XTAL_OP_SEND ... XTAL_OP_WRITE_IMM */
+	uint8_t hint;    /* which endpoint, when several have the address */
 	bool from_jetty; /* and whom it comes from */
 	uint32_t tid, id;
 	struct xtal_eid eid;
@@ -31,6 +32,7 @@ struct xtal_inbound {
 	struct xtal_endpoint *endpoint; /* a reference */
 	struct xtal_envelope envelope;
 	uint64_t user, era; /* of its buffer */
+	uint64_t pause_ns;  /* NOT_READY: until it may come again; 0: as the sender likes */
 	uint32_t count;
 	struct xtal_sge sge[XTAL_MAX_RECEIVE_SGES];
 };

@@ -85,6 +85,7 @@ struct xtal_op {
 	uint8_t opcode;      /* enum xtal_opcode */
 	uint8_t flags;       /* XTAL_OP_NOTIFY ... */
 	uint8_t sges;        /* with XTAL_OP_SGES */
+	uint8_t hint;        /* two-sided: which of several endpoints with one address */
 	uint32_t target;     /* the front-end's; in the record */
 	uint64_t operand[2]; /* FAA ... XOR: the value. CAS: the new value, low bytes first */
 	uint64_t compare[2]; /* CAS: the expected value */

@@ -40,7 +40,7 @@ struct xtal_queue_attr {
 	bool error_suspend;        /* an error suspends instead of ending in ERROR */
 	bool datagram;             /* a message that cannot be delivered is dropped, and succeeds */
 	uint8_t rnr_retry;         /* 0..6 times, or XTAL_RNR_FOREVER */
-	uint32_t rnr_us;           /* between two tries, at least; 0: 100 */
+	uint32_t rnr_us;           /* between two tries, if the receiver asks for nothing; 0: 100 */
 	struct xtal_endpoint *endpoint; /* its receiving half: FLUSH_DONE follows what that has
 					 * received; NULL: none. Outlives the queue */
 };

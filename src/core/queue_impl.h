@@ -46,6 +46,7 @@ struct xtal_pending {
 	bool notify_sent;  /* the notify word travels with the message */
 	bool counted;      /* in what moved over its path */
 	uint8_t tries;     /* a message's, that found no receiver */
+	uint64_t pause_ns; /* so long its receiver wants not to be asked; as status */
 	uint8_t opcode;    /* as posted; op's is that of the step under way */
 	struct xtal_peer peer;
 	struct xtal_payload *payload; /* what op.local points into, or NULL */

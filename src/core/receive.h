@@ -63,16 +63,23 @@ XTAL_INTERNAL_API int xtal_receive_queue_set_state(struct xtal_receive_queue *rq
 						   struct xtal_endpoint *flushed);
 
 struct xtal_endpoint_attr {
-	uint32_t id; /* unique among the context's endpoints of its kind */
+	uint32_t id; /* unique among the context's endpoints of its kind, but for sharing */
 	bool jetty;
 	uint32_t token;
 	bool token_valid; /* false: any token, or none, is accepted */
+	/* Several endpoints of a kind may share an id: which one gets a message? */
+	enum xtal_endpoint_sharing {
+		XTAL_ENDPOINT_ALONE = 0,
+		XTAL_ENDPOINT_IN_TURN = 1,
+		XTAL_ENDPOINT_BY_HINT = 2, /* the op's, modulo their number, oldest first */
+	} sharing;
+	uint32_t rnr_us; /* without a buffer, senders wait at least so long; 0: as they like */
 	struct xtal_receive_queue *rq;
 	struct xtal_shared_cq *cq; /* where receives are reported */
 	void *owner;               /* the front-end's; in each record */
 };
 
-/* Errors: -EEXIST (the id), -ENOMEM, -ECHILD. */
+/* Errors: -EEXIST (the id; both do not share it), -ENOMEM, -ECHILD. */
 XTAL_INTERNAL_API int xtal_endpoint_create(struct xtal_context *ctx,
 					   const struct xtal_endpoint_attr *attr,
 					   struct xtal_endpoint **out);

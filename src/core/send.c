@@ -20,6 +20,7 @@
 
 /* A receiver that is not ready for long is asked less often, if it may take for ever. */
 #define SLOWER_TIMES 5u
+#define SLOW_NS      20000000u
 
 static void make_envelope(const struct xtal_queue *q, const struct xtal_pending *p,
 			  struct xtal_envelope *out)
@@ -37,6 +38,7 @@ static void make_envelope(const struct xtal_queue *q, const struct xtal_pending 
 		.id = q->share->public_id,
 		.eid = q->ctx->dev->eid,
 		.imm = op->opcode == XTAL_OP_SEND ? 0 : op->notify_data,
+		.hint = op->hint,
 		.len = p->len,
 	};
 }
@@ -58,6 +60,7 @@ void xtal_send_request(const struct xtal_pending *p, struct xtal_request *r)
 			      (m.to >> 32 ? XTAL_MSG_TO_JETTY : 0) |
 			      (m.from_jetty ? XTAL_MSG_FROM_JETTY : 0));
 	r->operand[0] = m.imm;
+	r->operand[1] = m.hint;
 	r->compare[0] = m.eid.hi;
 	r->compare[1] = m.eid.lo;
 	r->notify.addr = share->last_send == p ? 0 : (uintptr_t)share->last_send;
@@ -108,6 +111,7 @@ static uint32_t deliver(struct xtal_queue *q, struct xtal_pending *p, struct xta
 	in.endpoint = NULL;
 	make_envelope(q, p, &envelope);
 	status = xtal_inbound_begin(&in, to, &envelope);
+	p->pause_ns = in.pause_ns;
 	if (!status && p->op.opcode != XTAL_OP_WRITE_IMM && p->op.len) {
 		if (p->op.flags & XTAL_OP_OWN_PAYLOAD)
 			status = xtal_inbound_put(&in, &q->lane.notify, 0,
@@ -230,7 +234,7 @@ enum xtal_send_verdict xtal_send_judge(struct xtal_queue *q, struct xtal_pending
 {
 	struct xtal_sharing *share = q->share;
 	uint32_t status = atomic_load_explicit(&p->status, memory_order_relaxed);
-	uint64_t pause = share->pause_ns;
+	uint64_t pause = p->pause_ns ? p->pause_ns : share->pause_ns;
 	bool received;
 
 	if (share->datagram && status != XTAL_OK && status != XTAL_LOCAL_ACCESS) {
@@ -247,7 +251,8 @@ enum xtal_send_verdict xtal_send_judge(struct xtal_queue *q, struct xtal_pending
 		return XTAL_SEND_OVER;
 	begin_again(q);
 	if (share->rnr_retry == XTAL_RNR_FOREVER)
-		pause <<= p->tries < SLOWER_TIMES ? p->tries : SLOWER_TIMES;
+		for (unsigned i = 0; i < p->tries && i < SLOWER_TIMES && pause < SLOW_NS; i++)
+			pause *= 2;
 	share->again_at = xtal_os_now() + pause;
 	if (p->tries < UINT8_MAX)
 		p->tries++;

@@ -78,13 +78,14 @@ int xtal_session_refuse(struct xtal_session *s, uint32_t status, const char *tex
 	return -ECONNREFUSED;
 }
 
+/* *pause: until it may come again, when it is not ready. */
 static uint32_t serve_send(struct xtal_session *s, const struct xtal_responder_effect *e,
-			   const uint8_t *payload)
+			   const uint8_t *payload, uint64_t *pause)
 {
 	uint32_t status = XTAL_OK;
 
 	if (e->first)
-		status = xtal_execute_send_begin(s->ctx, &s->inbound, e);
+		status = xtal_execute_send_begin(s->ctx, &s->inbound, e, pause);
 	return status ? status : xtal_execute_send_piece(&s->lane, s->inbound, e, payload);
 }
 
@@ -133,7 +134,7 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 		else if (e.kind == XTAL_RESPONDER_ATOMIC)
 			status = xtal_execute_atomic(s->ctx, &s->lane, &e, old);
 		else
-			status = serve_send(s, &e, payload);
+			status = serve_send(s, &e, payload, &old[0]);
 		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, old, now,
 					   &answer))
 			return true;

@@ -204,6 +204,7 @@ static void finish_send(struct xtal_tcp_session *s, const uint8_t *payload, uint
 static void execute_send(struct xtal_tcp_session *s, const struct xtal_responder_effect *e,
 			 uint64_t now)
 {
+	uint64_t pause[2] = { 0, 0 };
 	uint32_t status = XTAL_OK;
 
 	s->effect = *e;
@@ -211,7 +212,7 @@ static void execute_send(struct xtal_tcp_session *s, const struct xtal_responder
 	if (!s->piece && e->len)
 		s->piece = malloc(XTAL_MSG_PIECE);
 	if (e->first)
-		status = xtal_execute_send_begin(s->ctx, &s->inbound, e);
+		status = xtal_execute_send_begin(s->ctx, &s->inbound, e, &pause[0]);
 	if (status == XTAL_REMOTE_ACCESS) /* no such endpoint, or another token */
 		judged(s, e, status);
 	if (!status && !s->piece && e->len) {
@@ -219,7 +220,7 @@ static void execute_send(struct xtal_tcp_session *s, const struct xtal_responder
 		status = XTAL_NOT_READY;
 	}
 	if (status)
-		xtal_target_result(&s->target, (enum xtal_status)status, NULL, now);
+		xtal_target_result(&s->target, (enum xtal_status)status, pause, now);
 	else if (!e->len)
 		finish_send(s, NULL, now);
 }

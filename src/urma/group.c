@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Groups of jetties: made, joined, left, deleted. A message to a group goes to one of its jetties;
- * which one is ours to choose: the oldest.
+ * Groups of jetties: made, joined, left, deleted. A message to a group goes to one of its jetties: the
+ * request's target_hint says which, the jetties being counted in the order in which they joined,
+ * or one after another gets one.
  */
 #include "group.h"
 
@@ -30,25 +31,25 @@ bool ub_group_cfg_ok(const char *function, const struct ub_context *c, const urm
 	return false;
 }
 
-/* Under the lock: messages to the group come to its first member, if there is one. */
-static int aim(struct ub_group *g)
+/* Messages to the group may come to j. */
+static int open_endpoint(struct ub_group *g, const struct ub_jetty *j, struct xtal_endpoint **out)
 {
+	struct ub_jfr *jfr = ub_jfr_of(j->pub.jetty_cfg.shared.jfr);
 	struct xtal_endpoint_attr attr = {
 		.id = g->pub.jetty_grp_id.id,
 		.jetty = true,
 		.token = g->pub.cfg.token_value.token,
 		.token_valid = g->pub.cfg.flag.bs.token_policy == URMA_TOKEN_PLAIN_TEXT,
+		.sharing = g->pub.cfg.policy == URMA_JETTY_GRP_POLICY_HASH_HINT
+				   ? XTAL_ENDPOINT_BY_HINT
+				   : XTAL_ENDPOINT_IN_TURN,
+		.rnr_us = ub_rnr_us(&jfr->pub),
+		.rq = jfr->core,
+		.cq = ub_jfc_of(ub_jetty_receive_jfc(&j->pub.jetty_cfg))->core,
+		.owner = (void *)(uintptr_t)&j->pub,
 	};
-	const struct ub_jetty *first = g->members[0];
 
-	if (g->endpoint)
-		xtal_endpoint_destroy(&g->endpoint);
-	if (!first)
-		return 0;
-	attr.rq = ub_jfr_of(first->pub.jetty_cfg.shared.jfr)->core;
-	attr.cq = ub_jfc_of(ub_jetty_receive_jfc(&first->pub.jetty_cfg))->core;
-	attr.owner = (void *)(uintptr_t)&first->pub;
-	return xtal_endpoint_create(g->ctx->core, &attr, &g->endpoint);
+	return xtal_endpoint_create(g->ctx->core, &attr, out);
 }
 
 int ub_group_join(struct ub_group *g, struct ub_jetty *j)
@@ -61,12 +62,9 @@ int ub_group_join(struct ub_group *g, struct ub_jetty *j)
 	if (at == UB_MAX_GROUP_SIZE) {
 		error = -EPERM;
 	} else {
-		g->members[at] = j;
-		if (at == 0)
-			error = aim(g);
-		if (error) {
-			g->members[at] = NULL;
-		} else {
+		error = open_endpoint(g, j, &g->endpoints[at]);
+		if (!error) {
+			g->members[at] = j;
 			g->shown[at] = &j->pub;
 			g->pub.jetty_cnt++;
 		}
@@ -78,27 +76,24 @@ int ub_group_join(struct ub_group *g, struct ub_jetty *j)
 void ub_group_leave(struct ub_group *g, struct ub_jetty *j)
 {
 	uint32_t at = 0, count;
-	int error = 0;
 
 	xtal_lock(&g->lock);
 	count = g->pub.jetty_cnt;
 	while (at < count && g->members[at] != j)
 		at++;
 	if (at < count) {
+		xtal_endpoint_destroy(&g->endpoints[at]);
 		for (uint32_t i = at; i + 1 < count; i++) {
 			g->members[i] = g->members[i + 1];
 			g->shown[i] = g->shown[i + 1];
+			g->endpoints[i] = g->endpoints[i + 1];
 		}
 		g->members[count - 1] = NULL;
 		g->shown[count - 1] = NULL;
+		g->endpoints[count - 1] = NULL;
 		g->pub.jetty_cnt--;
-		if (at == 0)
-			error = aim(g);
 	}
 	xtal_unlock(&g->lock);
-	if (error)
-		ub_say(URMA_VLOG_LEVEL_WARNING, "jetty group 0x%x receives no more messages: %s",
-		       g->pub.jetty_grp_id.id, ub_reason(error));
 }
 
 static bool cfg_is_bad(const urma_jetty_grp_cfg_t *cfg)

@@ -9,9 +9,9 @@ struct ub_group {
 	urma_jetty_grp_t pub;
 	struct ub_node node;
 	struct ub_context *ctx;
-	struct ub_jetty *members[UB_MAX_GROUP_SIZE]; /* below: under lock */
-	urma_jetty_t *shown[UB_MAX_GROUP_SIZE];      /* pub.jetty_list */
-	struct xtal_endpoint *endpoint; /* messages to the group come to its first member */
+	struct ub_jetty *members[UB_MAX_GROUP_SIZE];        /* below: under lock */
+	urma_jetty_t *shown[UB_MAX_GROUP_SIZE];             /* pub.jetty_list */
+	struct xtal_endpoint *endpoints[UB_MAX_GROUP_SIZE]; /* the members', for the group */
 	struct xtal_lock lock;
 };
 

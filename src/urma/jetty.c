@@ -107,6 +107,7 @@ static int open_core(struct ub_jetty *j)
 		.jetty = true,
 		.token = jfr->pub.jfr_cfg.token_value.token,
 		.token_valid = jfr->pub.jfr_cfg.flag.bs.token_policy == URMA_TOKEN_PLAIN_TEXT,
+		.rnr_us = ub_rnr_us(&jfr->pub),
 		.rq = jfr->core,
 		.cq = ub_jfc_use(ub_jetty_receive_jfc(cfg)),
 		.owner = &j->pub,

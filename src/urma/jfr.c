@@ -83,6 +83,20 @@ static urma_status_t make(const char *function, urma_context_t *ctx, urma_jfr_cf
 	return URMA_SUCCESS;
 }
 
+uint32_t ub_rnr_us(const urma_jfr_t *jfr)
+{
+	/* As in InfiniBand, where 12 is 0.64 ms too. There 0 is the longest, 655 ms; here it is what
+	 * programs leave that set nothing. */
+	static const uint32_t table[] = { 640,    10,     20,     30,    40,    60,    80,
+					  120,    160,    240,    320,   480,   640,   960,
+					  1280,   1920,   2560,   3840,  5120,  7680,  10240,
+					  15360,  20480,  30720,  40960, 61440, 81920, 122880,
+					  163840, 245760, 327680, 491520 };
+	uint8_t code = jfr->jfr_cfg.min_rnr_timer;
+
+	return table[code < 32 ? code : 31];
+}
+
 /* Receive queue, and the endpoint that messages to the queue itself are addressed to. 0, -errno. */
 static int open_core(struct ub_jfr *j)
 {
@@ -94,6 +108,7 @@ static int open_core(struct ub_jfr *j)
 		.id = j->pub.jfr_id.id,
 		.token = cfg->token_value.token,
 		.token_valid = cfg->flag.bs.token_policy == URMA_TOKEN_PLAIN_TEXT,
+		.rnr_us = ub_rnr_us(&j->pub),
 		.cq = ub_jfc_use(cfg->jfc),
 		.owner = &j->pub,
 	};

@@ -229,6 +229,7 @@ static urma_status_t draft_write_imm(struct draft *d, const struct ub_sender *s,
 		status = first_remote(d, s, &wr->rw.dst);
 	d->op.opcode = XTAL_OP_WRITE_IMM;
 	d->op.notify = d->target->where;
+	d->op.hint = wr->rw.target_hint;
 	d->op.notify_data = wr->rw.notify_data;
 	return status;
 }
@@ -240,6 +241,7 @@ static urma_status_t draft_send(struct draft *d, const struct ub_sender *s, cons
 	if (!status && wr->flag.bs.inline_flag)
 		status = set_inline(d, s);
 	d->op.notify = d->target->where;
+	d->op.hint = wr->send.target_hint;
 	d->op.opcode = XTAL_OP_SEND;
 	if (wr->opcode == URMA_OPC_SEND_IMM) {
 		d->op.opcode = XTAL_OP_SEND_IMM;

@@ -15,8 +15,7 @@
  */
 #define TIMEOUT_TRIES 8u
 
-/* A receiver that is not ready is asked again after so long: what programs usually ask for, their
- * min_rnr_timer being 12. */
+/* A receiver that is not ready, and says nothing of it, is asked again after so long. */
 #define RNR_US 640u
 
 static uint32_t timeout_ms(uint8_t code)

@@ -241,8 +241,10 @@ static const char *check_send(const struct xtal_msg *m)
 		return "atomic kind in a frame that has none";
 	if (m->operand_size < XTAL_MSG_SEND_PLAIN || m->operand_size > XTAL_MSG_SEND_WRITTEN)
 		return "unknown kind of send";
-	if (m->operand[1] != 0 || (m->operand_size == XTAL_MSG_SEND_PLAIN && m->operand[0] != 0))
+	if (m->operand_size == XTAL_MSG_SEND_PLAIN && m->operand[0] != 0)
 		return "immediate value in a send that has none";
+	if (m->operand[1] > UINT8_MAX)
+		return "operand of a send is no hint";
 	if (m->operand_size == XTAL_MSG_SEND_WRITTEN ? m->total != 0 : m->notify.data != 0)
 		return "length of a write does not belong to this kind of send";
 	return NULL;
@@ -290,6 +292,10 @@ static const char *check_response(const struct xtal_msg *m)
 		return "last response does not end the operation";
 	if (m->status != XTAL_OK && (!last || m->piece != 0))
 		return "failed response with data";
+	if (m->status == XTAL_NOT_READY && m->atomic == XTAL_MSG_NO_ATOMIC && !m->operand_size)
+		return m->operand[1] != 0 || m->operand[0] > XTAL_MSG_MAX_PAUSE
+			       ? "operand of a receiver that is not ready is no pause"
+			       : NULL;
 	if (m->atomic == XTAL_MSG_NO_ATOMIC)
 		return check_no_atomic(m);
 	if (m->status != XTAL_OK)

@@ -24,10 +24,11 @@
 
 #include "base/status.h"
 
-#define XTAL_MSG_MAGIC   0x4d4c5458u /* the bytes "XTLM"; "MLTX" is the other byte order */
-#define XTAL_MSG_VERSION 1
-#define XTAL_MSG_HEADER  192
-#define XTAL_MSG_PIECE   65536 /* most bytes of payload in one frame */
+#define XTAL_MSG_MAGIC     0x4d4c5458u /* the bytes "XTLM"; "MLTX" is the other byte order */
+#define XTAL_MSG_VERSION   1
+#define XTAL_MSG_HEADER    192
+#define XTAL_MSG_PIECE     65536       /* most bytes of payload in one frame */
+#define XTAL_MSG_MAX_PAUSE 1000000000u /* ns, in a RESPONSE with NOT_READY */
 
 enum xtal_msg_type {
 	/* 0x01..0x0f: one-sided requests */
@@ -111,7 +112,9 @@ struct xtal_msg {
 				* SEND: the endpoint's id */
 	uint32_t rights;     /* of enum xtal_msg_right */
 	uint64_t operand[2]; /* ATOMIC: low word first, no bits beyond operand_size; RESPONSE
-				* to it: the old value. SEND: the immediate value, 0 */
+				* to it: the old value. SEND: the immediate value, and a
+				* hint (one byte). RESPONSE with NOT_READY: ns until it
+				* may be tried again (0: as the initiator likes), 0 */
 	uint64_t compare[2]; /* CAS. SEND: the sender's EID, high and low */
 	struct xtal_msg_notify notify; /* WRITE. SEND: addr: the id of the SEND before it that was
 					* not answered, or 0; data: SEND_WRITTEN: how many bytes; tid, token:

@@ -93,7 +93,7 @@ struct xtal_requester_frame {
 struct xtal_requester_effect {
 	uint64_t cookie;
 	uint64_t offset, len;    /* the payload goes to [offset, offset+len) of the local data */
-	uint64_t old[2];         /* ATOMIC that succeeded */
+	uint64_t old[2];         /* ATOMIC that succeeded; NOT_READY: the pause, in ns */
 	enum xtal_status status; /* when finished */
 	bool finished;           /* the operation has ended */
 	bool ignored;            /* late answer, PONG: drop the payload, nothing has happened */

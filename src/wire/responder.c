@@ -115,12 +115,13 @@ static void remember(struct xtal_responder *r, const struct xtal_msg *reply)
 }
 
 static void make_failure(struct xtal_responder *r, const struct xtal_responder_effect *e,
-			 bool is_read, enum xtal_status status, uint64_t now,
+			 bool is_read, enum xtal_status status, uint64_t pause, uint64_t now,
 			 struct xtal_msg *reply)
 {
 	make_reply(r, e->seq, e->id, e->total, now, reply);
 	reply->flags = XTAL_MSG_LAST;
 	reply->status = status;
+	reply->operand[0] = pause;
 	r->is_ended = true;
 	if (!is_read)
 		remember(r, reply);
@@ -212,16 +213,17 @@ static void feed_request(struct xtal_responder *r, const struct xtal_msg *m, boo
 	} else if (m->incarnation != r->config.incarnation) {
 		out->kind = XTAL_RESPONDER_REPLY;
 		out->why = "request for another incarnation of this context";
-		make_failure(r, out, m->type == XTAL_MSG_READ, XTAL_REMOTE_ACCESS, now,
+		make_failure(r, out, m->type == XTAL_MSG_READ, XTAL_REMOTE_ACCESS, 0, now,
 			     &out->reply);
 	} else if (m->expiry != 0 && now > m->expiry) {
 		out->kind = XTAL_RESPONDER_REPLY;
 		out->why = "request has expired";
-		make_failure(r, out, m->type == XTAL_MSG_READ, XTAL_UNREACHABLE, now, &out->reply);
+		make_failure(r, out, m->type == XTAL_MSG_READ, XTAL_UNREACHABLE, 0, now,
+			     &out->reply);
 	} else if (m->type == XTAL_MSG_SEND && first && must_wait(r, m)) {
 		out->kind = XTAL_RESPONDER_REPLY;
 		out->why = "an earlier message of the queue was not received";
-		make_failure(r, out, false, XTAL_NOT_READY, now, &out->reply);
+		make_failure(r, out, false, XTAL_NOT_READY, 0, now, &out->reply);
 	} else {
 		r->waiting = true;
 		r->waiting_at = m->offset;
@@ -281,9 +283,15 @@ bool xtal_responder_result(struct xtal_responder *r, const struct xtal_responder
 	if (!xtal_msg_status_allowed(status))
 		status = XTAL_REMOTE_OPERATION;
 	if (status != XTAL_OK) {
-		if (e->kind == XTAL_RESPONDER_SEND && status == XTAL_NOT_READY)
+		uint64_t pause = 0;
+
+		if (e->kind == XTAL_RESPONDER_SEND && status == XTAL_NOT_READY) {
 			refuse(r, e->id);
-		make_failure(r, e, e->kind == XTAL_RESPONDER_READ, status, now, reply);
+			pause = !old                          ? 0
+				: old[0] < XTAL_MSG_MAX_PAUSE ? old[0]
+							      : XTAL_MSG_MAX_PAUSE;
+		}
+		make_failure(r, e, e->kind == XTAL_RESPONDER_READ, status, pause, now, reply);
 		return true;
 	}
 	if ((e->kind == XTAL_RESPONDER_WRITE || e->kind == XTAL_RESPONDER_SEND) && !e->last)

@@ -111,7 +111,8 @@ void xtal_responder_feed(struct xtal_responder *r, const struct xtal_msg *m, uin
 			 struct xtal_responder_effect *out);
 
 /*
- * Tells how the effect's execution ended; old: the old value of an atomic (else NULL). Returns
+ * Tells how the effect's execution ended; old: the old value of an atomic, or the pause of a SEND
+ * that is not ready (else NULL, or not looked at). Returns
  * true when *reply is to be sent, with reply->payload bytes of data (a READ that succeeded).
  * A status that a target may not answer becomes REMOTE_OPERATION.
  */

@@ -221,17 +221,21 @@ static void a_message_waits_for_its_buffer(void **state)
 
 static void patience_may_end(void **state)
 {
-	struct urma_pair_attr attr = { .side = { .rnr_retry = 3 }, .len = 8 * KIB };
+	struct urma_pair_attr attr = { .side = { .rnr_retry = 3, .min_rnr_timer = 20 },
+				       .len = 8 * KIB };
 	struct urma_request r;
 	struct urma_pair p;
+	uint64_t before;
 	urma_cr_t cr;
 
 	(void)state;
 	urma_pair_open_attr(&p, &attr);
 	urma_request_send(&r, &p.peer, p.mem.data, 8);
+	before = suite_now_ms();
 	urma_pair_post(&p, &r, 1);
 	urma_pair_post(&p, &r, 2);
 	urma_pair_assert_cr(&p, 1, URMA_CR_RNR_RETRY_CNT_EXC_ERR, 0);
+	assert_true(suite_now_ms() - before >= 30); /* what the receiver asks for */
 	urma_pair_assert_cr(&p, 2, URMA_CR_WR_FLUSH_ERR, 0);
 	cr = urma_pair_take(&p);
 	assert_int_equal(cr.status, URMA_CR_WR_FLUSH_ERR_DONE);
@@ -435,7 +439,7 @@ static void datagrams_carry_messages_only(void **state)
 
 static void a_group_is_one_of_its_jetties(void **state)
 {
-	urma_jetty_grp_cfg_t cfg = { .name = "group" };
+	urma_jetty_grp_cfg_t cfg = { .name = "group", .policy = URMA_JETTY_GRP_POLICY_HASH_HINT };
 	urma_jetty_cfg_t member;
 	urma_jetty_grp_t *group;
 	urma_jetty_t *jetty[2];
@@ -458,18 +462,23 @@ static void a_group_is_one_of_its_jetties(void **state)
 	told.jetty_id = group->jetty_grp_id;
 	told.flag.bs.token_policy = URMA_TOKEN_PLAIN_TEXT;
 	peer.jetty = urma_import_jetty(p.side.ctx, &told, &cfg.token_value);
-	for (unsigned i = 0; i < 2; i++) {
+	for (uint8_t i = 0; i < 4; i++) {
+		const urma_jetty_t *due = jetty[i < 3 ? i % 2 : 1]; /* then there is one only */
+
+		if (i == 3)
+			assert_int_equal(urma_delete_jetty(jetty[0]), URMA_SUCCESS);
 		assert_int_equal(urma_side_receive(&p.side, p.mem.data + 100, 64, 5), URMA_SUCCESS);
 		urma_request_send(&r, &peer, p.mem.data, 40);
+		r.wr.send.target_hint = i < 3 ? i : 0;
 		urma_pair_post(&p, &r, 1);
 		for (unsigned k = 0; k < 2; k++) {
 			cr = urma_pair_take(&p);
 			assert_int_equal(cr.status, URMA_CR_SUCCESS);
 			if (cr.flag.bs.s_r)
-				assert_int_equal(cr.local_id, jetty[i]->jetty_id.id);
+				assert_int_equal(cr.local_id, due->jetty_id.id);
 		}
-		assert_int_equal(urma_delete_jetty(jetty[i]), URMA_SUCCESS);
 	}
+	assert_int_equal(urma_delete_jetty(jetty[1]), URMA_SUCCESS);
 	assert_int_equal(urma_unimport_jetty(peer.jetty), URMA_SUCCESS);
 	assert_int_equal(urma_delete_jetty_grp(group), URMA_SUCCESS);
 	urma_pair_close(&p);

@@ -26,7 +26,8 @@ static int open_queues(struct urma_side *s, const struct urma_side_attr *attr)
 			       .flag.bs.token_policy = policy,
 			       .trans_mode = mode,
 			       .max_sge = sge,
-			       .min_rnr_timer = URMA_TYPICAL_MIN_RNR_TIMER,
+			       .min_rnr_timer = attr->min_rnr_timer ? attr->min_rnr_timer
+								    : URMA_TYPICAL_MIN_RNR_TIMER,
 			       .token_value = token };
 	urma_jetty_cfg_t jetty = { .flag.bs.share_jfr = 1,
 				   .jfs_cfg = { .depth = depth,

@@ -29,6 +29,7 @@ struct urma_side_attr {
 	urma_transport_mode_t mode; /* 0: RM */
 	uint32_t depth;             /* of the jetty and the receive queue; 0: 64 */
 	uint8_t rnr_retry;          /* as it is; 7: without end */
+	uint8_t min_rnr_timer;      /* 0: the typical one */
 	uint32_t max_sge;           /* 0: 4 */
 	bool two_jfcs;              /* receives complete on a queue of their own */
 	bool error_suspend;

@@ -413,6 +413,81 @@ static void tries_come_to_an_end(void **state)
 	assert_nothing(w, w->bcq);
 }
 
+/* The receiver's wish counts, not the sender's. */
+static void a_receiver_says_when_to_come_again(void **state)
+{
+	static const uint32_t wish_us[] = { 15000, 0 };
+	struct world *w = *state;
+	struct xtal_queue_attr attr = queue_attr(w);
+	struct xtal_endpoint_attr ea = {
+		.id = JETTY_ID, .jetty = true, .cq = w->bcq, .owner = &owner_b, .rq = w->rq
+	};
+
+	attr.rnr_retry = 3;
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t before, least = 3u * (wish_us[i] ? wish_us[i] : 5000) * 1000;
+
+		attr.rnr_us = wish_us[i] ? 10 : 5000;
+		xtal_endpoint_destroy(&w->ep);
+		ea.rnr_us = wish_us[i];
+		assert_int_equal(xtal_endpoint_create(w->b, &ea, &w->ep), 0);
+		new_queue(w, attr);
+		before = proc_now();
+		send(w, 0, 8);
+		sent(w, XTAL_NOT_READY);
+		assert_true(proc_now() - before >= least);
+		assert_int_equal(next(w, w->acq).status, XTAL_FLUSH_DONE);
+	}
+}
+
+/* Which endpoint, of three with one id. */
+static uint32_t who_gets(struct world *w, uint8_t hint)
+{
+	struct xtal_op op = message(w, XTAL_OP_SEND, 0, 8);
+	struct xtal_record r;
+
+	op.hint = hint;
+	op.notify.addr = xtal_endpoint_address(7, true);
+	receive(w, 0, 8, 1);
+	assert_int_equal(xtal_queue_submit(w->q, &op), 0);
+	r = next(w, w->bcq);
+	assert_int_equal(r.status, XTAL_OK);
+	sent(w, XTAL_OK);
+	return (uint32_t)((uintptr_t)r.owner - 1000);
+}
+
+static void endpoints_may_share_an_id(void **state)
+{
+	struct world *w = *state;
+
+	for (unsigned by_hint = 0; by_hint < 2; by_hint++) {
+		struct xtal_endpoint_attr ea = {
+			.id = 7, .jetty = true, .rq = w->rq, .cq = w->bcq, .token_valid = false
+		};
+		struct xtal_endpoint *ep[3], *none;
+		uint32_t first;
+
+		ea.sharing = by_hint ? XTAL_ENDPOINT_BY_HINT : XTAL_ENDPOINT_IN_TURN;
+		for (uintptr_t i = 0; i < 3; i++) {
+			ea.owner = (void *)(1000 + i);
+			assert_int_equal(xtal_endpoint_create(w->b, &ea, &ep[i]), 0);
+		}
+		ea.sharing = by_hint ? XTAL_ENDPOINT_IN_TURN : XTAL_ENDPOINT_ALONE;
+		assert_int_equal(xtal_endpoint_create(w->b, &ea, &none), -EEXIST);
+		first = by_hint ? 0 : who_gets(w, 1) + 1;
+		for (uint32_t i = 0; i < 9; i++)
+			assert_int_equal(who_gets(w, (uint8_t)(by_hint ? i + 9 : 1)),
+					 (first + i) % 3);
+		xtal_endpoint_destroy(&ep[1]);
+		if (by_hint) {
+			assert_int_equal(who_gets(w, 0), 0);
+			assert_int_equal(who_gets(w, 255), 2);
+		}
+		xtal_endpoint_destroy(&ep[0]);
+		xtal_endpoint_destroy(&ep[2]);
+	}
+}
+
 static void one_that_is_too_long_fails_on_both_sides(void **state)
 {
 	struct world *w = *state;
@@ -829,6 +904,8 @@ static int run(const char *path)
 		TEST(buffers_that_come_one_by_one_keep_the_order),
 		TEST(what_follows_a_held_one_waits_for_it),
 		TEST(tries_come_to_an_end),
+		TEST(a_receiver_says_when_to_come_again),
+		TEST(endpoints_may_share_an_id),
 		TEST(one_that_is_too_long_fails_on_both_sides),
 		TEST(the_endpoint_and_its_token_must_be_right),
 		TEST(write_with_immediate_writes_and_tells),

@@ -71,7 +71,7 @@ static void frames_of_sends_have_rules(void **state)
 	BAD(operand_size, 0, "kind");
 	BAD(operand_size, 5, "kind");
 	BAD(operand_size, XTAL_MSG_SEND_PLAIN, "immediate");
-	BAD(operand[1], 1, "immediate");
+	BAD(operand[1], 256, "hint");
 	BAD(notify.data, 1, "length");
 	BAD(operand_size, XTAL_MSG_SEND_WRITTEN, "length");
 	BAD(status, XTAL_NOT_READY, "status");
@@ -80,6 +80,30 @@ static void frames_of_sends_have_rules(void **state)
 	m.total = m.piece = m.payload = 0;
 	m.notify.data = UINT64_MAX;
 	assert_null(xtal_msg_check(&m));
+}
+
+/* Why a sender must wait comes with for how long. */
+static void a_pause_comes_with_not_ready_only(void **state)
+{
+	struct xtal_msg m = { .type = XTAL_MSG_RESPONSE,
+			      .flags = XTAL_MSG_LAST,
+			      .seq = 1,
+			      .ack = 1,
+			      .status = XTAL_NOT_READY,
+			      .operand = { 640000, 0 } };
+
+	(void)state;
+	assert_null(xtal_msg_check(&m));
+	m.operand[0] = XTAL_MSG_MAX_PAUSE + 1u;
+	assert_non_null(xtal_msg_check(&m));
+	m.operand[0] = 0;
+	assert_null(xtal_msg_check(&m));
+	m.operand[1] = 1;
+	assert_non_null(xtal_msg_check(&m));
+	m.operand[1] = 0;
+	m.operand[0] = 640000;
+	m.status = XTAL_REMOTE_ACCESS;
+	assert_non_null(xtal_msg_check(&m));
 }
 
 /* One queue of the initiator: its messages are to be received once each, in order. */
@@ -296,6 +320,7 @@ static void each_is_received_once_and_in_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_pause_comes_with_not_ready_only),
 		cmocka_unit_test(frames_of_sends_have_rules),
 		cmocka_unit_test(each_is_received_once_and_in_order),
 	};
