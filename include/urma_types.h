@@ -1044,7 +1044,7 @@ typedef struct urma_sg {
 typedef union urma_jfs_wr_flag {
 	struct {
 		uint32_t place_order : 2; /* urma_place_order_t */
-		uint32_t comp_order : 1;  /* completions come in order, always */
+		uint32_t comp_order : 1;  /* completes after all posted before; else its peer's */
 		uint32_t fence : 1;
 		uint32_t solicited_enable : 1;
 		uint32_t complete_enable : 1;

@@ -66,6 +66,7 @@ enum {
 	XTAL_OP_SGES = 16,   /* local is the address of `sges` struct xtal_sge, read at the post */
 	XTAL_OP_INLINE = 32, /* the data is read at the post, wherever it lies */
 	XTAL_OP_ANY_LOCAL = 64, /* local memory need not be registered */
+	XTAL_OP_FENCE = 128, /* not begun before all that was posted earlier, to whichever peer */
 };
 
 #define XTAL_MAX_RECEIVE_SGES 64u /* pieces of a receive */

@@ -63,9 +63,11 @@ int xtal_queue_enqueue(struct xtal_queue *q, const struct xtal_op *op, struct xt
 	p->len = (uint32_t)op->len;
 	p->queue = q;
 	atomic_store_explicit(&p->progress, xtal_os_now(), memory_order_relaxed);
+	p->seq = atomic_load_explicit(&q->accepted, memory_order_relaxed);
+	p->next = q->parked;
 	*q->last = p;
 	q->last = &p->next;
-	if (!q->start)
+	if (q->start == q->parked)
 		q->start = p;
 	xtal_bump(&q->accepted, 1);
 	atomic_store_explicit(&q->busy, true, memory_order_relaxed);

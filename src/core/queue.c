@@ -211,9 +211,9 @@ static void retire(struct xtal_queue *q)
 				       .len = status || flushed ? 0 : p->len,
 				       .peer = p->peer };
 	q->first = p->next;
-	if (!q->first)
+	if (q->last == &p->next)
 		q->last = &q->first;
-	else /* its time begins now */
+	if (q->first) /* its time begins now */
 		atomic_store_explicit(&q->first->progress, xtal_os_now(), memory_order_relaxed);
 	q->inflight--;
 	/* Nothing succeeds behind it over the same link, also before the agent has purged it. */
@@ -232,6 +232,8 @@ static void retire(struct xtal_queue *q)
 
 static void advance(struct xtal_queue *q)
 {
+	if (xtal_unlikely(q->parked != NULL))
+		xtal_stall_take_back(q);
 	for (;;) {
 		struct xtal_pending *p = q->first;
 
@@ -251,7 +253,17 @@ static void advance(struct xtal_queue *q)
 			p = q->first;
 		}
 		p = q->start;
-		if (!p || (q->inflight && !q->flight_link) || !xtal_pending_start(q, p))
+		if (p == q->parked || (q->inflight && !q->flight_link))
+			break;
+		if (q->share) {
+			enum xtal_stall_verdict v = xtal_stall_look(q, p);
+
+			if (v == XTAL_STALL_PARKED)
+				continue;
+			if (v == XTAL_STALL_WAIT)
+				break;
+		}
+		if (!xtal_pending_start(q, p))
 			break;
 		q->start = p->next;
 	}

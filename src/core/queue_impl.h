@@ -35,7 +35,8 @@ enum xtal_pending_state {
 struct xtal_pending {
 	struct xtal_op op;
 	struct xtal_queue *queue;
-	struct xtal_pending *next; /* in order of posting */
+	struct xtal_pending *next; /* in order of posting, but for those parked (stall.c) */
+	uint64_t seq;              /* number of the post */
 	enum xtal_pending_state state;
 	struct xtal_link *link;    /* MESSAGE: a reference */
 	struct xtal_bulk *bulk;    /* BULK: a reference */
@@ -79,7 +80,9 @@ struct xtal_queue {
 	_Atomic uint64_t failed;
 
 	struct xtal_pending **last;
-	struct xtal_pending *start; /* first one in state NEW */
+	struct xtal_pending *start; /* first one in state NEW; equals parked when there is none */
+	struct xtal_pending
+		*parked; /* first of those whose peer is not ready, to the end; NULL: none */
 	struct xtal_pending *spare;
 	uint32_t pipeline;
 	uint32_t mask;                       /* pipelines that may help with long copies */
@@ -211,6 +214,21 @@ bool xtal_fault_lost(struct xtal_eid eid, uint32_t tid);
 void xtal_fault_cut(struct xtal_link *link);
 /* In a forked child: it is a process of its own, from the first queue on. */
 void xtal_fault_fork_child(void);
+
+/*
+ * Peers that are not ready (stall.c): what is for them is parked behind all else, so that the other
+ * peers go on. Under the lock; completions come in the order of posting for each peer.
+ */
+
+/* Takes what is due back among what has not begun; all of it in ERROR. */
+void xtal_stall_take_back(struct xtal_queue *q);
+enum xtal_stall_verdict {
+	XTAL_STALL_NONE,   /* begin it */
+	XTAL_STALL_PARKED, /* it is out of the way: look at the next */
+	XTAL_STALL_WAIT,   /* it may not overtake what is parked */
+};
+/* p is the oldest that has not begun. */
+enum xtal_stall_verdict xtal_stall_look(struct xtal_queue *q, struct xtal_pending *p);
 
 /* A link ended: nothing of this queue may refer to it. */
 void xtal_queue_link_lost(struct xtal_queue *q, struct xtal_link *link);

@@ -10,6 +10,15 @@
 #include "core/feed.h"
 #include "core/queue_impl.h"
 
+#define XTAL_STALLS 16u
+
+/* A peer that is not ready before then: what the queue has for it is parked. */
+struct xtal_stall {
+	struct xtal_eid eid;
+	uint32_t port;     /* whatever else of its tid a program knows */
+	uint64_t again_at; /* ns */
+};
+
 /* Under the queue's lock, but for what never changes. */
 struct xtal_sharing {
 	struct xtal_feed feed;
@@ -28,9 +37,15 @@ struct xtal_sharing {
 	bool sending;                   /* messages are under way: nothing else follows them */
 	struct xtal_pending *last_send; /* of those, or NULL */
 	uint64_t again_at;              /* ns: not before, a message is tried again */
+	struct xtal_stall stalls[XTAL_STALLS];
+	uint32_t stalled;
+	struct xtal_pending *parked_last; /* while any is parked */
 };
 
 /* All under the lock. Posted in ERROR: it is kept. Errors: -EAGAIN (depth are), -ENOMEM. */
 int xtal_queue_keep(struct xtal_queue *q, const struct xtal_op *op);
+
+/* The peer of p is not ready before again_at. False: too many are not, the queue as a whole waits. */
+bool xtal_stall_begin(struct xtal_queue *q, const struct xtal_pending *p, uint64_t again_at);
 
 #endif

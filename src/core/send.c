@@ -254,6 +254,9 @@ enum xtal_send_verdict xtal_send_judge(struct xtal_queue *q, struct xtal_pending
 		for (unsigned i = 0; i < p->tries && i < SLOWER_TIMES && pause < SLOW_NS; i++)
 			pause *= 2;
 	share->again_at = xtal_os_now() + pause;
+	/* The others go on meanwhile. */
+	if (xtal_stall_begin(q, p, share->again_at))
+		share->again_at = 0;
 	if (p->tries < UINT8_MAX)
 		p->tries++;
 	return XTAL_SEND_AGAIN;

@@ -371,6 +371,8 @@ static urma_status_t draft(struct draft *d, const struct ub_sender *s, const urm
 	d->op.flags = s->strict ? 0 : XTAL_OP_ANY_LOCAL;
 	if (!wr->flag.bs.complete_enable)
 		d->op.flags |= XTAL_OP_UNSIGNALLED;
+	if (wr->flag.bs.fence || wr->flag.bs.comp_order)
+		d->op.flags |= XTAL_OP_FENCE;
 	if (wr->flag.bs.solicited_enable)
 		d->op.flags |= XTAL_OP_SOLICITED;
 	if (!find_target(s, wr, &d->target) && (s->rc || wr->opcode != URMA_OPC_NOP))

@@ -108,14 +108,13 @@ struct xtal_msg {
 	uint64_t payload;     /* bytes that follow the header: piece or 0 */
 	uint32_t token;       /* of the target segment */
 	uint32_t tid;         /* the target context's id in the API's form */
-	uint32_t key;        /* the segment's index (token_id, rkey), and the notify word's; 0: any.
-				* SEND: the endpoint's id */
-	uint32_t rights;     /* of enum xtal_msg_right */
-	uint64_t operand[2]; /* ATOMIC: low word first, no bits beyond operand_size; RESPONSE
-				* to it: the old value. SEND: the immediate value, and a
-				* hint (one byte). RESPONSE with NOT_READY: ns until it
-				* may be tried again (0: as the initiator likes), 0 */
-	uint64_t compare[2]; /* CAS. SEND: the sender's EID, high and low */
+	uint32_t key;         /* the segment's index, or 0: any. SEND: the endpoint's id */
+	uint32_t rights;      /* of enum xtal_msg_right */
+	uint64_t operand
+		[2]; /* ATOMIC: low word first, no bits beyond operand_size; RESPONSE to it: the
+				* old value. SEND: the immediate value; a hint of one byte.
+				* NOT_READY: ns until it may come again, or 0; 0 */
+	uint64_t compare[2];           /* CAS. SEND: the sender's EID, high and low */
 	struct xtal_msg_notify notify; /* WRITE. SEND: addr: the id of the SEND before it that was
 					* not answered, or 0; data: SEND_WRITTEN: how many bytes; tid, token:
 					* the sender's tid, and its queue's id */

@@ -4,211 +4,7 @@
  * Two-sided messages between two contexts of this process, once over each path: the program starts
  * itself with XTAL_PATHS set.
  */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "core/channel.h"
-#include "core/context.h"
-#include "core/queue.h"
-#include "core/receive.h"
-#include "core/segment.h"
-#include "core/shared_cq.h"
-#include "lib/proc.h"
-
-#define BYTES (512u * 1024)
-
-/* Two registered pieces of memory, and the objects of both sides. */
-static uint8_t source[BYTES], sink[BYTES];
-static int owner_a, owner_b;
-
-struct world {
-	struct xtal_context *a, *b;
-	struct xtal_channel *channel; /* of b */
-	struct xtal_shared_cq *acq, *bcq;
-	struct xtal_segment *aseg, *bseg;
-	struct xtal_queue *q; /* of a */
-	struct xtal_receive_queue *rq;
-	struct xtal_endpoint *ep;
-};
-
-#define JETTY_ID  0x70001u
-#define SENDER_ID 0x50002u
-#define TOKEN     0xabcdu
-
-static struct xtal_queue_attr queue_attr(struct world *w)
-{
-	return (struct xtal_queue_attr){ .depth = 64,
-					 .cq = w->acq,
-					 .owner = &owner_a,
-					 .id = SENDER_ID,
-					 .jetty = true,
-					 .rnr_retry = XTAL_RNR_FOREVER };
-}
-
-static void new_queue(struct world *w, struct xtal_queue_attr attr)
-{
-	if (w->q)
-		xtal_queue_destroy(&w->q);
-	assert_int_equal(xtal_queue_create(w->a, &attr, &w->q), 0);
-}
-
-static void new_endpoint(struct world *w, uint32_t depth)
-{
-	struct xtal_receive_queue_attr ra = { .depth = depth, .max_sges = 4, .id = 77 };
-	struct xtal_endpoint_attr ea = { .id = JETTY_ID,
-					 .jetty = true,
-					 .token = TOKEN,
-					 .token_valid = true,
-					 .cq = w->bcq,
-					 .owner = &owner_b };
-
-	assert_int_equal(xtal_receive_queue_create(w->b, &ra, &w->rq), 0);
-	ea.rq = w->rq;
-	assert_int_equal(xtal_endpoint_create(w->b, &ea, &w->ep), 0);
-}
-
-static int setup(void **state)
-{
-	static struct world w;
-	const uint32_t all = XTAL_RIGHT_READ | XTAL_RIGHT_WRITE | XTAL_RIGHT_ATOMIC;
-	struct xtal_segment_attr sa = { (uintptr_t)source, BYTES, .rights = all };
-	struct xtal_segment_attr sb = { (uintptr_t)sink, BYTES, .rights = all };
-	struct xtal_shared_cq_attr ca = { .owner = &w };
-
-	memset(&w, 0, sizeof(w));
-	if (xtal_context_open(xtal_device_at(0), &w.a) ||
-	    xtal_context_open(xtal_device_at(0), &w.b) || xtal_channel_create(w.b, &w.channel) ||
-	    xtal_shared_cq_create(w.a, &ca, &w.acq))
-		return -1;
-	ca.channel = w.channel;
-	if (xtal_shared_cq_create(w.b, &ca, &w.bcq) || xtal_segment_register(w.a, &sa, &w.aseg) ||
-	    xtal_segment_register(w.b, &sb, &w.bseg))
-		return -1;
-	for (uint32_t i = 0; i < BYTES; i++)
-		source[i] = (uint8_t)(i * 31 + i / 251);
-	memset(sink, 0, BYTES);
-	new_endpoint(&w, 32);
-	new_queue(&w, queue_attr(&w));
-	*state = &w;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct world *w = *state;
-
-	xtal_queue_destroy(&w->q);
-	if (w->ep)
-		xtal_endpoint_destroy(&w->ep);
-	xtal_segment_unregister(&w->aseg);
-	xtal_segment_unregister(&w->bseg);
-	return xtal_receive_queue_destroy(&w->rq) || xtal_shared_cq_destroy(&w->acq, false) ||
-	       xtal_shared_cq_destroy(&w->bcq, false) || xtal_channel_destroy(&w->channel) ||
-	       xtal_context_close(&w->a) || xtal_context_close(&w->b);
-}
-
-static struct xtal_op message(struct world *w, enum xtal_opcode opcode, uint64_t at, uint64_t len)
-{
-	return (struct xtal_op){
-		.user = 1000 + at,
-		.opcode = (uint8_t)opcode,
-		.local = (uintptr_t)source + at,
-		.len = len,
-		.target = 5,
-		.notify = { .addr = xtal_endpoint_address(JETTY_ID, true),
-			    .eid = xtal_context_device(w->b)->eid,
-			    .tid = xtal_context_tid(w->b),
-			    .token = TOKEN,
-			    .token_valid = true },
-		.notify_data = 0x1122334455667788,
-	};
-}
-
-static void send(struct world *w, uint64_t at, uint64_t len)
-{
-	struct xtal_op op = message(w, XTAL_OP_SEND, at, len);
-
-	assert_int_equal(xtal_queue_submit(w->q, &op), 0);
-}
-
-static void receive(struct world *w, uint64_t at, uint64_t len, uint64_t user)
-{
-	struct xtal_sge sge = { (uintptr_t)sink + at, len };
-
-	assert_int_equal(xtal_receive_queue_post(w->rq, &sge, 1, user), 0);
-}
-
-/* The next record of either side; polls both. */
-static struct xtal_record next(struct world *w, struct xtal_shared_cq *of)
-{
-	uint64_t until = proc_now() + proc_slack(20000000000);
-	struct xtal_shared_cq *other = of == w->acq ? w->bcq : w->acq;
-	struct xtal_record r, none;
-
-	do {
-		int n = xtal_shared_cq_poll(of, 1, &r);
-
-		assert_true(n >= 0);
-		if (n)
-			return r;
-		/* Whoever sends needs the receiver's polls, or its agent. */
-		if (of == w->acq)
-			assert_int_equal(xtal_shared_cq_poll(other, 0, &none), 0);
-	} while (proc_now() < until);
-	fail_msg("no completion");
-	return r;
-}
-
-static void assert_nothing(struct world *w, struct xtal_shared_cq *of)
-{
-	struct xtal_record r;
-
-	(void)w;
-	for (unsigned i = 0; i < 20; i++) {
-		assert_int_equal(xtal_shared_cq_poll(of, 1, &r), 0);
-		usleep(200);
-	}
-}
-
-static void sent(struct world *w, uint32_t status)
-{
-	struct xtal_record r = next(w, w->acq);
-
-	assert_int_equal(r.status, status);
-	assert_ptr_equal(r.owner, &owner_a);
-	assert_int_equal(r.local_id, SENDER_ID);
-	assert_int_equal(r.target, 5);
-	assert_int_equal(r.flags, XTAL_RECORD_JETTY);
-}
-
-static void received(struct world *w, uint64_t user, uint64_t at, uint64_t len)
-{
-	struct xtal_record r = next(w, w->bcq);
-
-	assert_int_equal(r.status, XTAL_OK);
-	assert_int_equal(r.user, user);
-	assert_int_equal(r.len, len);
-	assert_ptr_equal(r.owner, &owner_b);
-	assert_int_equal(r.local_id, JETTY_ID);
-	assert_true(r.flags & XTAL_RECORD_RECEIVED && r.flags & XTAL_RECORD_JETTY);
-	assert_int_equal(r.remote_id, SENDER_ID);
-	assert_int_equal(r.remote_tid, xtal_context_tid(w->a));
-	assert_true(xtal_eid_equal(r.remote_eid, xtal_context_device(w->a)->eid));
-	assert_true(r.remote_jetty);
-	if (len)
-		assert_memory_equal(sink + at, source + (user - 1000), len);
-}
+#include "send_world.h"
 
 static void a_message_arrives(void **state)
 {
@@ -411,81 +207,6 @@ static void tries_come_to_an_end(void **state)
 	assert_int_equal(ev.object_id, SENDER_ID);
 	receive(w, 0, 8, 1);
 	assert_nothing(w, w->bcq);
-}
-
-/* The receiver's wish counts, not the sender's. */
-static void a_receiver_says_when_to_come_again(void **state)
-{
-	static const uint32_t wish_us[] = { 15000, 0 };
-	struct world *w = *state;
-	struct xtal_queue_attr attr = queue_attr(w);
-	struct xtal_endpoint_attr ea = {
-		.id = JETTY_ID, .jetty = true, .cq = w->bcq, .owner = &owner_b, .rq = w->rq
-	};
-
-	attr.rnr_retry = 3;
-	for (unsigned i = 0; i < 2; i++) {
-		uint64_t before, least = 3u * (wish_us[i] ? wish_us[i] : 5000) * 1000;
-
-		attr.rnr_us = wish_us[i] ? 10 : 5000;
-		xtal_endpoint_destroy(&w->ep);
-		ea.rnr_us = wish_us[i];
-		assert_int_equal(xtal_endpoint_create(w->b, &ea, &w->ep), 0);
-		new_queue(w, attr);
-		before = proc_now();
-		send(w, 0, 8);
-		sent(w, XTAL_NOT_READY);
-		assert_true(proc_now() - before >= least);
-		assert_int_equal(next(w, w->acq).status, XTAL_FLUSH_DONE);
-	}
-}
-
-/* Which endpoint, of three with one id. */
-static uint32_t who_gets(struct world *w, uint8_t hint)
-{
-	struct xtal_op op = message(w, XTAL_OP_SEND, 0, 8);
-	struct xtal_record r;
-
-	op.hint = hint;
-	op.notify.addr = xtal_endpoint_address(7, true);
-	receive(w, 0, 8, 1);
-	assert_int_equal(xtal_queue_submit(w->q, &op), 0);
-	r = next(w, w->bcq);
-	assert_int_equal(r.status, XTAL_OK);
-	sent(w, XTAL_OK);
-	return (uint32_t)((uintptr_t)r.owner - 1000);
-}
-
-static void endpoints_may_share_an_id(void **state)
-{
-	struct world *w = *state;
-
-	for (unsigned by_hint = 0; by_hint < 2; by_hint++) {
-		struct xtal_endpoint_attr ea = {
-			.id = 7, .jetty = true, .rq = w->rq, .cq = w->bcq, .token_valid = false
-		};
-		struct xtal_endpoint *ep[3], *none;
-		uint32_t first;
-
-		ea.sharing = by_hint ? XTAL_ENDPOINT_BY_HINT : XTAL_ENDPOINT_IN_TURN;
-		for (uintptr_t i = 0; i < 3; i++) {
-			ea.owner = (void *)(1000 + i);
-			assert_int_equal(xtal_endpoint_create(w->b, &ea, &ep[i]), 0);
-		}
-		ea.sharing = by_hint ? XTAL_ENDPOINT_IN_TURN : XTAL_ENDPOINT_ALONE;
-		assert_int_equal(xtal_endpoint_create(w->b, &ea, &none), -EEXIST);
-		first = by_hint ? 0 : who_gets(w, 1) + 1;
-		for (uint32_t i = 0; i < 9; i++)
-			assert_int_equal(who_gets(w, (uint8_t)(by_hint ? i + 9 : 1)),
-					 (first + i) % 3);
-		xtal_endpoint_destroy(&ep[1]);
-		if (by_hint) {
-			assert_int_equal(who_gets(w, 0), 0);
-			assert_int_equal(who_gets(w, 255), 2);
-		}
-		xtal_endpoint_destroy(&ep[0]);
-		xtal_endpoint_destroy(&ep[2]);
-	}
 }
 
 static void one_that_is_too_long_fails_on_both_sides(void **state)
@@ -823,13 +544,6 @@ static void a_withdrawn_segment_is_out_of_reach(void **state)
 	assert_int_equal(sink[1], 0);
 }
 
-static struct xtal_remote in_sink(const struct world *w)
-{
-	return (struct xtal_remote){ .addr = (uintptr_t)sink,
-				     .eid = xtal_context_device(w->b)->eid,
-				     .tid = xtal_context_tid(w->b) };
-}
-
 /* The link that a write by this queue, whose owner is owner_b, has taken. */
 static uint32_t link_of_a_write(struct world *w, struct xtal_queue *q)
 {
@@ -904,8 +618,6 @@ static int run(const char *path)
 		TEST(buffers_that_come_one_by_one_keep_the_order),
 		TEST(what_follows_a_held_one_waits_for_it),
 		TEST(tries_come_to_an_end),
-		TEST(a_receiver_says_when_to_come_again),
-		TEST(endpoints_may_share_an_id),
 		TEST(one_that_is_too_long_fails_on_both_sides),
 		TEST(the_endpoint_and_its_token_must_be_right),
 		TEST(write_with_immediate_writes_and_tells),
@@ -932,21 +644,5 @@ static int run(const char *path)
 
 int main(int argc, char **argv)
 {
-	static const char *const paths[] = { "self", "ring", "tcp" };
-	int failed = 0;
-
-	if (argc > 1)
-		return run(argv[1]);
-	for (unsigned i = 0; i < 3; i++) {
-		int status;
-		pid_t pid = fork();
-
-		if (!pid) {
-			setenv("XTAL_PATHS", paths[i], 1); /* read once, by the first context */
-			exit(run(paths[i]));
-		}
-		if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
-			failed = 1;
-	}
-	return failed;
+	return over_each_path(argc, argv, run);
 }
