@@ -301,7 +301,9 @@ void xtal_queue_help(struct xtal_queue *q)
 			xtal_messages_poll(link, q, true);
 		xtal_queue_progress(q);
 	}
-	xtal_bias_unlock(&q->lock);
+	/* Whoever polls is back at once: the agent and other pollers must get in between. q outlives
+	 * it: it is the caller's, or its completion queue's lock is held (xtal_feed_detach()). */
+	xtal_bias_unlock_own(&q->lock);
 	if (bulk) {
 		xtal_bulk_help(bulk, true);
 		xtal_bulk_put(bulk);

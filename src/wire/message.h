@@ -11,9 +11,9 @@
  * (also of length 0): every piece names it, so that the first can be refused for it, and it is
  * stored after the last byte of the last piece.
  *
- * A SEND goes to the receive queue of an endpoint (key, token) instead of an address, in pieces like
- * a WRITE. One that cannot be received yet is answered NOT_READY, and so is one that follows it (names
- * its id in notify.addr) until it has come again: SENDs of one queue are received in their order.
+ * A SEND goes to an endpoint's receive queue (key, token), in pieces like a WRITE. One that cannot be
+ * received yet is answered NOT_READY, and so is one that follows it (names its id in notify.addr)
+ * until it has come again: SENDs of one queue are received in order.
  */
 #ifndef XTAL_WIRE_MESSAGE_H
 #define XTAL_WIRE_MESSAGE_H
@@ -29,7 +29,6 @@
 #define XTAL_MSG_HEADER    192
 #define XTAL_MSG_PIECE     65536       /* most bytes of payload in one frame */
 #define XTAL_MSG_MAX_PAUSE 1000000000u /* ns, in a RESPONSE with NOT_READY */
-
 enum xtal_msg_type {
 	/* 0x01..0x0f: one-sided requests */
 	XTAL_MSG_WRITE = 0x01,
@@ -42,7 +41,7 @@ enum xtal_msg_type {
 	/* 0x30..0x3f: unnumbered, any time, never replayed; seq is 0 */
 	XTAL_MSG_PING = 0x30,
 	XTAL_MSG_PONG = 0x31,
-	/* 0x40..0x4f: reserved for sessions (HELLO, RESUME, BYE) */
+	/* 0x40..0x4f: for sessions (HELLO, RESUME, BYE) */
 };
 
 enum xtal_msg_atomic {
@@ -110,14 +109,13 @@ struct xtal_msg {
 	uint32_t tid;         /* the target context's id in the API's form */
 	uint32_t key;         /* the segment's index, or 0: any. SEND: the endpoint's id */
 	uint32_t rights;      /* of enum xtal_msg_right */
-	uint64_t operand
-		[2]; /* ATOMIC: low word first, no bits beyond operand_size; RESPONSE to it: the
-				* old value. SEND: the immediate value; a hint of one byte.
-				* NOT_READY: ns until it may come again, or 0; 0 */
-	uint64_t compare[2];           /* CAS. SEND: the sender's EID, high and low */
-	struct xtal_msg_notify notify; /* WRITE. SEND: addr: the id of the SEND before it that was
-					* not answered, or 0; data: SEND_WRITTEN: how many bytes; tid, token:
-					* the sender's tid, and its queue's id */
+	/* ATOMIC: low word first, no more bits than operand_size; RESPONSE: the old value. SEND: the
+	 * immediate value, a hint (one byte). NOT_READY: ns until it may come again, or 0; 0. */
+	uint64_t operand[2];
+	uint64_t compare[2]; /* CAS. SEND: the sender's EID, high and low */
+	/* WRITE. SEND: addr: the id of the SEND before it that was not answered, or 0; data: how many
+	 * bytes SEND_WRITTEN has; tid, token: the sender's tid, and its queue's id. */
+	struct xtal_msg_notify notify;
 	uint64_t expiry; /* requests: not to be executed after this, target's clock; 0: no limit */
 	uint64_t stamp;  /* sender's clock, ns */
 };

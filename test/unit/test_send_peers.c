@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: timeout=120 */
 /* Messages whose receivers are not ready, or are several, once over each path. */
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "send_world.h"
 
 /* The receiver's wish counts, not the sender's. */
@@ -161,6 +164,53 @@ static void a_peer_that_is_not_ready_stalls_no_other(void **state)
 	assert_int_equal(xtal_context_close(&other.b), 0);
 }
 
+/* ---- A program that polls in a loop ---- */
+
+struct poller {
+	struct xtal_shared_cq *cq;
+	atomic_bool stop;
+	atomic_ullong polls;
+};
+
+static void *poll_on(void *arg)
+{
+	struct poller *p = arg;
+	struct xtal_record r;
+
+	while (!atomic_load(&p->stop)) {
+		assert_int_equal(xtal_shared_cq_poll(p->cq, 1, &r), 0);
+		atomic_fetch_add(&p->polls, 1);
+	}
+	return NULL;
+}
+
+/* It finds nothing, and helps each time: whoever else needs the queue gets it in between. */
+static void a_poller_lets_others_have_the_queue(void **state)
+{
+	struct world *w = *state;
+	struct poller p = { .cq = w->acq };
+	uint64_t waited = 0;
+	pthread_t thread[2];
+
+	send(w, 0, 8); /* finds no buffer */
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, poll_on, &p), 0);
+	for (unsigned i = 0; i < 300; i++) {
+		unsigned long long before = atomic_load(&p.polls);
+
+		assert_int_equal(xtal_queue_get_state(w->q), XTAL_QUEUE_READY);
+		waited += atomic_load(&p.polls) - before;
+		usleep(100);
+	}
+	atomic_store(&p.stop, true);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	/* A few; without it, thousands. */
+	assert_true(waited / 300 < 1000);
+	receive(w, 0, 8, 1);
+	sent(w, XTAL_OK);
+}
+
 static int run(const char *path)
 {
 	const struct CMUnitTest tests[] = {
@@ -168,6 +218,7 @@ static int run(const char *path)
 		TEST(a_receiver_says_when_to_come_again),
 		TEST(endpoints_may_share_an_id),
 		TEST(a_peer_that_is_not_ready_stalls_no_other),
+		TEST(a_poller_lets_others_have_the_queue),
 	};
 
 	printf("over %s\n", path);
