@@ -108,7 +108,9 @@ static int undo_chunk(struct xtal_os_chunk *c, uint64_t changes, bool after)
 {
 	struct xtal_os_adopter *a = c->a;
 	int err;
-	void *empty = mmap(NULL, c->len, c->prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* Without access at first: so that it does not become one with some memory beside it, whose
+	 * pages would make it another kind of mapping than the chunk before. */
+	void *empty = mmap(NULL, c->len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (empty == MAP_FAILED)
 		return -errno;
@@ -118,6 +120,8 @@ static int undo_chunk(struct xtal_os_chunk *c, uint64_t changes, bool after)
 	if (!err)
 		err = xtal_os_uffd_register(a->window, (uintptr_t)empty, c->len,
 					    XTAL_OS_TRAP_MISSING);
+	if (!err && mprotect(empty, c->len, c->prot))
+		err = -errno;
 	if (!err && !still_there(c))
 		err = -ESTALE;
 	/* Somebody may have unmapped it, and somebody else got the place. */
