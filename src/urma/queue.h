@@ -85,7 +85,6 @@ struct ub_jfs {
 };
 
 struct ub_group;
-
 struct ub_jetty {
 	urma_jetty_t pub;
 	struct ub_sender send;
@@ -123,9 +122,8 @@ bool ub_jfs_cfg_ok(const char *function, const struct ub_context *c, urma_jfs_cf
 bool ub_jfr_cfg_ok(const char *function, const struct ub_context *c, urma_jfr_cfg_t *cfg);
 bool ub_jetty_cfg_ok(const char *function, const struct ub_context *c, urma_jetty_cfg_t *cfg);
 
-/* Its min_rnr_timer: how long senders wait when no receive is posted. */
+/* How long senders wait when none is posted (min_rnr_timer). Where the receives of a jetty complete. */
 uint32_t ub_rnr_us(const urma_jfr_t *jfr);
-/* Where the receives of a jetty complete. */
 urma_jfc_t *ub_jetty_receive_jfc(const urma_jetty_cfg_t *cfg);
 /* A number for a queue, jetty or group; wanted 0: any. Errors: as ub_ids_take(). */
 int ub_queue_id(struct ub_ids *ids, uint32_t wanted, uint32_t *out);

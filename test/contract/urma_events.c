@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Completion events of URMA: every order of wait, poll, acknowledge and rearm that programs use
- * works; none is lost; acknowledgements gate deletion only. ctest: timeout=120 paths=self,ring,tcp
+ * works; none is lost; acknowledgements gate deletion only. ctest: timeout=120 hosts adopt paths=self,ring,tcp
  */
 #include "lib/urma_pair.h"
 

@@ -2,7 +2,7 @@
 /*
  * Messages of URMA: sends, immediates, invalidation and WRITE_IMM arrive once, in order, in the
  * buffers that were posted for them; a receiver that is not ready is waited for.
- * ctest: timeout=120
+ * ctest: timeout=120 hosts adopt
  */
 #include "lib/urma_pair.h"
 

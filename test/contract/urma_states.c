@@ -2,7 +2,7 @@
 /*
  * What a failure, and a change of state, do to the queues of URMA: flushed requests in order, the
  * marker after the last of them, what comes back by a flush, asynchronous events.
- * ctest: timeout=120
+ * ctest: timeout=120 hosts adopt
  */
 #include "lib/urma_pair.h"
 

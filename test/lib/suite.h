@@ -29,6 +29,7 @@ extern uint32_t suite_owner_eid;
 extern bool suite_messages;
 /* The entry of a list to use: the first, or the one that other hosts can reach. */
 struct dma_device *suite_device(struct dma_device *list, uint32_t count);
+bool suite_uses_ipv6(void);
 
 /* Per cent of n, by XTAL_TEST_SCALE; at least 1. XTAL_TEST_SOAK=1: twenty times as many; over tcp a
  * fifth, between hosts a twentieth. */

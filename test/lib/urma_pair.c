@@ -7,6 +7,23 @@
 
 #include "xtal.h"
 
+/* The device that reaches the other host, or loopback. */
+static urma_device_t *choose(urma_device_t **list, int count)
+{
+	urma_device_t *found = list[0];
+
+	for (int i = 1; i < count && suite_between_hosts() && found == list[0]; i++) {
+		uint32_t n;
+		urma_eid_info_t *eids = urma_get_eid_list(list[i], &n);
+		const uint8_t *raw = eids ? eids[0].eid.raw : NULL;
+
+		if (raw && raw[0] != 0xfe && !(raw[10] == 0xff && !raw[0]) == suite_uses_ipv6())
+			found = list[i];
+		urma_free_eid_list(eids);
+	}
+	return found;
+}
+
 /* ---- Run by the owner ---- */
 
 static int64_t owner_open(void *args)
@@ -145,7 +162,8 @@ void urma_pair_open_attr(struct urma_pair *p, const struct urma_pair_attr *attr)
 	struct urma_side_attr mine = attr->side;
 
 	memset(p, 0, sizeof(*p));
-	a.kind = suite_path == XTAL_PATH_MAP ? MEMORY_XTAL : MEMORY_MALLOC;
+	a.attr.choose = mine.choose = choose;
+	a.kind = suite_path == XTAL_PATH_MAP && !suite_adopted ? MEMORY_XTAL : MEMORY_MALLOC;
 	p->actor = suite_path == XTAL_PATH_SELF ? actor_thread() : actor_process(attr->env);
 	assert_int_equal(urma_pair_ask(p, owner_open, &a), 0);
 	p->owner = a.owner;

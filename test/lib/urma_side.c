@@ -73,7 +73,7 @@ int urma_side_open(struct urma_side *s, const struct urma_side_attr *attr)
 	s->list = urma_get_device_list(&count);
 	if (!s->list || !count)
 		return 2;
-	s->ctx = urma_create_context(s->list[0], 0);
+	s->ctx = urma_create_context(attr->choose ? attr->choose(s->list, count) : s->list[0], 0);
 	if (!s->ctx)
 		return 3;
 	s->jfce = urma_create_jfce(s->ctx);

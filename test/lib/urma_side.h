@@ -28,10 +28,12 @@ struct urma_side {
 struct urma_side_attr {
 	urma_transport_mode_t mode; /* 0: RM */
 	uint32_t depth;             /* of the jetty and the receive queue; 0: 64 */
-	uint8_t rnr_retry;          /* as it is; 7: without end */
-	uint8_t min_rnr_timer;      /* 0: the typical one */
-	uint32_t max_sge;           /* 0: 4 */
-	bool two_jfcs;              /* receives complete on a queue of their own */
+	/* Which device; NULL: the first. */
+	urma_device_t *(*choose)(urma_device_t **list, int count);
+	uint8_t rnr_retry;     /* as it is; 7: without end */
+	uint8_t min_rnr_timer; /* 0: the typical one */
+	uint32_t max_sge;      /* 0: 4 */
+	bool two_jfcs;         /* receives complete on a queue of their own */
 	bool error_suspend;
 	bool no_token;   /* token policy NONE */
 	uint32_t access; /* of the segment; 0: all */
