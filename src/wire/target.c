@@ -126,12 +126,24 @@ void xtal_target_disconnected(struct xtal_target *t, uint64_t now)
 	t->gone_at = now;
 }
 
+static uint64_t add_saturated(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 uint64_t xtal_target_next_time(const struct xtal_target *t)
 {
+	uint64_t kept = t->config.linger;
+
 	if (t->state != XTAL_SESSION_DOWN)
 		return XTAL_NEVER;
-	return t->gone_at > UINT64_MAX - t->config.linger ? XTAL_NEVER
-							  : t->gone_at + t->config.linger;
+	/* Who had no answer may ask again until then, and must find his session: a new one would
+	 * execute the request a second time. */
+	if (t->last_expiry > t->gone_at)
+		kept = add_saturated(kept, t->last_expiry - t->gone_at);
+	if (kept / XTAL_TARGET_LINGERS > t->config.linger)
+		kept = t->config.linger * XTAL_TARGET_LINGERS;
+	return add_saturated(t->gone_at, kept); /* XTAL_NEVER is the greatest */
 }
 
 /* Nothing is executed from now on; BYE is sent when there is a connection that knows us. */
@@ -226,6 +238,8 @@ static bool take_message(struct xtal_target *t, uint64_t now, struct xtal_target
 	case XTAL_RESPONDER_SEND:
 		t->effect = out->effect;
 		t->expiry = m.expiry;
+		if (m.expiry > t->last_expiry)
+			t->last_expiry = m.expiry;
 		t->executing = true;
 		out->kind = XTAL_TARGET_EXECUTE;
 		return true;

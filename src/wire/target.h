@@ -15,8 +15,12 @@ struct xtal_target_config {
 	struct xtal_responder *responder;    /* storage; the machine initialises it */
 	struct xtal_responder_result *cache; /* storage */
 	uint32_t cache_size; /* power of two; an initiator that wants a larger window is refused */
-	uint64_t linger;     /* ns that a session without connection is kept */
+	uint64_t linger;     /* ns that a session without connection is kept, and that it is kept
+			      * after the last of its requests has expired */
 };
+
+/* A peer that asks for more than this many times the usual is not believed. */
+#define XTAL_TARGET_LINGERS 60u
 
 enum xtal_target_kind {
 	XTAL_TARGET_MORE,    /* all bytes were taken */
@@ -43,6 +47,7 @@ struct xtal_target {
 	struct xtal_stream in;
 	struct xtal_responder_effect effect; /* being executed */
 	uint64_t expiry;                     /* of its frame; 0: none */
+	uint64_t last_expiry;                /* of all frames so far, the latest */
 	bool executing;
 	struct xtal_msg reply; /* waits to be sent */
 	uint64_t reply_addr;

@@ -53,16 +53,16 @@ void duet_start(struct duet *w)
 	assert_int_equal(xtal_initiator_init(&w->i, &c, w->now), 0);
 }
 
-void duet_submit(struct duet *w, enum xtal_msg_type type, uint64_t cookie, uint64_t addr,
-		 uint64_t len)
+void duet_submit_for(struct duet *w, enum xtal_msg_type type, uint64_t cookie, uint64_t addr,
+		     uint64_t len, uint64_t limit)
 {
 	struct xtal_request q = {
 		.cookie = cookie,
 		.type = type,
 		.addr = addr,
 		.len = len,
-		.deadline = w->now + DUET_LIMIT,
-		.limit = DUET_LIMIT,
+		.deadline = w->now + limit,
+		.limit = limit,
 	};
 
 	if (type == XTAL_MSG_ATOMIC) {
@@ -71,6 +71,12 @@ void duet_submit(struct duet *w, enum xtal_msg_type type, uint64_t cookie, uint6
 		q.operand[0] = 1;
 	}
 	assert_int_equal(xtal_requester_submit(&w->requester, &q), 0);
+}
+
+void duet_submit(struct duet *w, enum xtal_msg_type type, uint64_t cookie, uint64_t addr,
+		 uint64_t len)
+{
+	duet_submit_for(w, type, cookie, addr, len, DUET_LIMIT);
 }
 
 void duet_put(struct duet_pipe *p, const void *data, size_t len)

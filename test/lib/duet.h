@@ -49,6 +49,9 @@ struct duet {
 void duet_start(struct duet *w);
 void duet_submit(struct duet *w, enum xtal_msg_type type, uint64_t cookie, uint64_t addr,
 		 uint64_t len);
+/* The same, with a time limit of its own. */
+void duet_submit_for(struct duet *w, enum xtal_msg_type type, uint64_t cookie, uint64_t addr,
+		     uint64_t len, uint64_t limit);
 void duet_put(struct duet_pipe *p, const void *data, size_t len);
 /* The initiator writes what it has; at most `most` frames. Returns how many. */
 unsigned duet_initiator_sends(struct duet *w, unsigned most);

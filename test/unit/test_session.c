@@ -376,6 +376,19 @@ static void test_linger(void **state)
 	assert_true(xtal_target_next_time(&w.t) == duet_target_now(&w) + 2000 * DUET_MS);
 	w.t.config.linger = UINT64_MAX;
 	assert_true(xtal_target_next_time(&w.t) == XTAL_NEVER);
+	w.t.config.linger = 2000 * DUET_MS;
+	/* A request that may be asked for again for longer keeps its session; up to a point. */
+	duet_start(&w);
+	duet_connect(&w);
+	duet_submit_for(&w, XTAL_MSG_ATOMIC, 2, 800, 8, 50000 * DUET_MS);
+	duet_settle(&w);
+	assert_int_equal(w.executed, 1);
+	xtal_target_disconnected(&w.t, duet_target_now(&w));
+	assert_in_range(xtal_target_next_time(&w.t) - duet_target_now(&w), 49000 * DUET_MS,
+			52000 * DUET_MS);
+	w.t.last_expiry = UINT64_MAX;
+	assert_true(xtal_target_next_time(&w.t) ==
+		    duet_target_now(&w) + XTAL_TARGET_LINGERS * 2000 * DUET_MS);
 }
 
 int main(void)
