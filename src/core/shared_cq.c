@@ -3,7 +3,7 @@
  * Shared completion queues: which sources have something, arming, events. Sources enter a stack
  * without a lock; the consumer moves them to its list. Who arms looks at each source under its
  * producers' lock afterwards, and a source that is not in the list enters it before it looks
- * whether the queue is armed: one of the two sees the other.
+ * whether the queue is armed: one of the two sees the other (model: test/model/shared_arm.pml).
  */
 #include "core/shared_cq.h"
 
