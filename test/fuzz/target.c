@@ -232,6 +232,7 @@ static void say_hello(struct hostile *h)
 	} else {
 		err = xtal_target_init(&h->t, &c, &hello, h->now);
 		h->any_executed = false;
+		h->held = 0; /* a session of its own, which knows of no message before */
 	}
 	h->session = h->open = err == 0;
 	if (err)
