@@ -184,8 +184,8 @@ static void one_channel_tells_of_many_queues(void **state)
 		assert_int_equal(urma_rearm_jfc(jfc[i], false), URMA_SUCCESS);
 	}
 	for (unsigned i = 0; i < QUEUES; i += 2)
-		assert_int_equal(urma_write(jfs[i], p.peer.jfr, p.peer.seg, p.side.seg, p.base,
-					    (uintptr_t)p.mem.data, 64, flag, i),
+		assert_int_equal(urma_write(jfs[i], p.peer.jfr, p.peer.seg, p.side.seg,
+					    p.base + i * 64ul, (uintptr_t)p.mem.data, 64, flag, i),
 				 URMA_SUCCESS);
 	for (unsigned got = 0; got < QUEUES / 2;) {
 		int n = urma_wait_jfc(p.side.jfce, QUEUES, 20000, fired);

@@ -94,8 +94,6 @@ static void execute(struct hostile *h)
 		fuzz_must(e->notify.addr == 0 || e->notify.addr == e->id ||
 				  e->notify.addr != h->held,
 			  "nothing overtakes a message that was not received");
-		if (h->held == e->id)
-			h->held = 0;
 		if (granted(e) && e->id & 1) {
 			h->held = e->id;
 			xtal_target_result(&h->t, XTAL_NOT_READY, NULL, h->now);
@@ -144,6 +142,10 @@ static void feed(struct hostile *h, const uint8_t *bytes, size_t len)
 		case XTAL_TARGET_MORE:
 			break;
 		case XTAL_TARGET_EXECUTE:
+			/* It has come again: however it ends, nothing waits for it any more. */
+			if (h->t.effect.kind == XTAL_RESPONDER_SEND && h->t.effect.first &&
+			    h->t.effect.id == h->held)
+				h->held = 0;
 			if (xtal_target_payload(&h->t, &addr) == 0)
 				execute(h);
 			break;
