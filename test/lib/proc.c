@@ -80,7 +80,13 @@ int proc_skip_all(const char *reason)
 
 uint64_t proc_slack(uint64_t ns)
 {
-	return proc_sanitized(NULL) || proc_emulated() ? ns * 10 : ns;
+	return proc_sanitized(NULL) || proc_emulated() || proc_soak() ? ns * 10 : ns;
+}
+
+/* When a wait of that long is over. What only says "for ever" covers the whole of a long form. */
+static uint64_t end_of_wait(unsigned ms)
+{
+	return proc_now() + (uint64_t)ms * 1000000 * (proc_soak() && ms >= 5000 ? 100 : 1);
 }
 
 /* Processes of these tests end in the middle of things; what they held then is no leak. */
@@ -159,7 +165,7 @@ pid_t proc_start(int (*fn)(void *arg), void *arg)
 
 int proc_join(pid_t pid, unsigned timeout_ms)
 {
-	uint64_t end = proc_now() + (uint64_t)timeout_ms * 1000000;
+	uint64_t end = end_of_wait(timeout_ms);
 	int status = 0;
 
 	for (;;) {
@@ -225,7 +231,7 @@ void proc_die(const char *format, ...)
 
 bool proc_await(_Atomic uint32_t *word, uint32_t value, unsigned timeout_ms)
 {
-	uint64_t end = proc_now() + (uint64_t)timeout_ms * 1000000;
+	uint64_t end = end_of_wait(timeout_ms);
 
 	while (atomic_load(word) < value) {
 		if (proc_now() > end)

@@ -28,7 +28,8 @@ bool proc_soak(void);
 /* Rounds to do: of the short form, by XTAL_TEST_SCALE (at least 1), or of the long one. */
 unsigned proc_rounds(unsigned few, unsigned many);
 
-/* Time limits are for plain builds on an idle machine; this stretches them for others. */
+/* Time limits are for plain builds on an idle machine; this stretches them for others, and for
+ * long forms. */
 uint64_t proc_slack(uint64_t ns);
 
 /* Built with a sanitizer (any, or this one: "address", "thread"). */

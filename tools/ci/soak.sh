@@ -6,6 +6,8 @@ set -eu
 cd "$(dirname "$0")/../.."
 tools/install-deps.sh build test
 export XTAL_TEST_SOAK=1
+# Machines halt processes for seconds now and then; within hours it comes to pass.
+export XTAL_TIMEOUT_MS=${XTAL_TIMEOUT_MS:-60000}
 status=0
 for build in ${XTAL_TEST_SOAK_BUILDS:-soak soak-asan}; do
 	echo "== $build"
