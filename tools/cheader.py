@@ -147,6 +147,23 @@ def functions(path):
     return found
 
 
+def types(path):
+    """{name: (text, names of the types it contains by value)} of the header's structs, unions
+    and enums, in order; text is the definition as it stands. A typedef's name counts too."""
+    with open(path, encoding="utf-8") as file:
+        source = file.read()
+    found = {}
+    for match in re.finditer(r"^(?:typedef )?(?:struct|union|enum) (\w+) \{\n.*?^\}([^;]*);",
+                             source, flags=re.M | re.S):
+        body = without_comments(match.group(0))
+        inside = re.findall(r"^[ \t]+(?:struct |union |enum |const )?(\w+) \w+(?:\[[^\]]*\])*;",
+                            body, flags=re.M)
+        names = [match.group(1)] + re.findall(r"\w+", without_attributes(match.group(2)))
+        for name in names:
+            found[name] = (match.group(0), inside)
+    return found
+
+
 def comment_before(source, offset):
     """The block comment that ends right before offset (only blanks between), or None."""
     head = source[:offset].rstrip()

@@ -27,17 +27,21 @@ Order as shown. Summary, a line for every parameter, Returns and Threads are req
 also for void functions: "Returns: nothing."); the description, Errors and Contract may be
 left out. A name followed by "()" becomes a reference. Anything missing or unknown is an
 error, named by file and line, and nothing is written.
+
+Structs, unions and enums of the given headers that a prototype names are printed as they are
+defined, with those that they contain.
 """
 import argparse
 import os
 import re
 import sys
 
-from cheader import functions
+from cheader import functions, types, without_comments
 
 SECTIONS = ("Returns", "Errors", "Threads", "Contract")
 TITLES = {"Returns": "RETURN VALUE", "Errors": "ERRORS", "Threads": "THREADS",
           "Contract": "CONTRACT"}
+TYPE_LINES = 120  # contained types are left out beyond that
 SEE_ALSO = {"cdma_u_lib.h": [("cdma", "7"), ("xtal", "1")],
             "urma_api.h": [("urma", "7"), ("xtal", "1")],
             "urma_types.h": [("urma", "7"), ("xtal", "1")],
@@ -192,7 +196,34 @@ def prototype(function):
     return [escape(line) for line in lines]
 
 
-def page(function, block, header, names, args):
+def types_of(function, known):
+    """Definitions of the types in the prototype, then of those inside them, outermost first."""
+    words = re.findall(r"\w+", without_comments(function.text))
+    waiting = [name for name in words if name in known]
+    direct, texts, lines = len(waiting), [], 0
+    for i, name in enumerate(waiting):
+        text, inside = known[name]
+        if text in texts or (i >= direct and lines + text.count("\n") > TYPE_LINES):
+            continue
+        texts.append(text)
+        lines += text.count("\n")
+        waiting += [inner for inner in inside if inner in known]
+    return texts
+
+
+def definitions(texts):
+    """The TYPES section: code as it stands, tabs as four columns."""
+    out = [".SH TYPES", ".nf"]
+    for i, text in enumerate(texts):
+        if i:
+            out.append(".sp")
+        for line in text.split("\n"):
+            body = line.lstrip("\t")
+            out.append(escape(("    " * (len(line) - len(body)) + body).expandtabs(4)) or ".sp")
+    return out + [".fi"]
+
+
+def page(function, block, header, known, names, args):
     link = "libcdma" if header == "cdma_u_lib.h" else \
         "liburma" if header.startswith("urma_") else "xtal"
     out = [".\\\" Made by man.py from %s; do not edit." % header,
@@ -208,6 +239,9 @@ def page(function, block, header, names, args):
         out.append(".SH PARAMETERS")
         for name in function.params:
             out += tagged("\\fI%s\\fP" % name, block.params[name], names)
+    texts = types_of(function, known)
+    if texts:
+        out += definitions(texts)
     for section in SECTIONS:
         if section in block.sections:
             lines = block.sections[section]
@@ -231,6 +265,7 @@ def main():
 
     found = [(path, function) for path in args.headers for function in functions(path)]
     names = {function.name for _, function in found}
+    known = {name: kind for path in args.headers for name, kind in types(path).items()}
     pages, failed = {}, False
     for path, function in found:
         problems = []
@@ -239,7 +274,8 @@ def main():
             print("%s:%d: %s" % (path, function.line, problem), file=sys.stderr)
             failed = True
         if not problems:
-            pages[function.name] = page(function, block, os.path.basename(path), names, args)
+            pages[function.name] = page(function, block, os.path.basename(path), known, names,
+                                        args)
     if failed:
         return 1
     os.makedirs(args.out, exist_ok=True)

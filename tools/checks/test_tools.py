@@ -128,6 +128,25 @@ class Manual(Case):
                       ".SH ERRORS", "\\fB\\-EINVAL\\fP", ".SH CONTRACT"):
             self.assertIn(piece, page)
 
+    def test_types(self):
+        kinds = ("enum color {\n\tRED,\n};\n"
+                 "typedef struct inner_s {\n\tenum color shade; /* its - color */\n} inner;\n"
+                 "struct outer {\n\tinner part;\n\tstruct stranger *far;\n};\n"
+                 "struct stranger {\n\tint x;\n};\n")
+        text = kinds + self.good().replace("int (*slot)(void *arg, int b)", "struct outer *slot")
+        result, out = self.run_man(text)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(os.path.join(out, "first.3"), encoding="utf-8") as file:
+            page = file.read()
+        places = [page.index(".SH TYPES"), page.index("struct outer {"),
+                  page.index("typedef struct inner_s {"), page.index("enum color {"),
+                  page.index(".SH RETURN VALUE")]
+        self.assertEqual(places, sorted(places))
+        self.assertIn("/* its \\- color */", page)
+        self.assertNotIn("struct stranger {", page)  # behind a pointer only
+        with open(os.path.join(out, "other.3"), encoding="utf-8") as file:
+            self.assertNotIn("TYPES", file.read())
+
     def test_mandoc(self):
         try:
             subprocess.run(["mandoc"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
