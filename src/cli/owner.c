@@ -16,6 +16,7 @@
 #include "cli/cli.h"
 #include "cli/net.h"
 #include "cli/pattern.h"
+#include "cli/port.h"
 #include "cli/side.h"
 #include "cli/trial.h"
 
@@ -165,7 +166,7 @@ static int do_join(struct owner *owner, struct cli_talk *msg)
 	owner->plan = msg->plan;
 	if (cli_side_connect(&owner->side, &msg->desc))
 		return -1;
-	msg->desc = owner->side.region.desc;
+	msg->desc = owner->side.end->desc;
 	return 0;
 }
 
@@ -176,11 +177,12 @@ static int do_run(struct owner *owner, struct cli_talk *msg)
 	struct cli_result mine = { 0 }, theirs;
 	struct cli_progress silent = { .next = UINT64_MAX };
 	uint64_t seed = msg->seed;
-	bool ping_pong = plan.latency && (plan.op == CLI_WRITE || plan.op == CLI_NOTIFY);
+	bool ping_pong = cli_ping_pong(&plan);
 	bool sends = ping_pong || plan.both;
 
 	if (!owner->joined || cli_plan_check(&plan) || plan.queues != owner->plan.queues ||
-	    plan.cycle != owner->plan.cycle || plan.depth != owner->plan.depth)
+	    plan.api != owner->plan.api || plan.cycle != owner->plan.cycle ||
+	    plan.depth != owner->plan.depth)
 		return cli_fail("the run does not fit what was prepared for it");
 	cli_side_prepare(&owner->side, &plan, ~seed);
 	if (sends && cli_side_path(&owner->side, &mine))

@@ -178,7 +178,7 @@ static int take_value(int c, const char *value, struct perf_options *opt)
 /* Defaults that depend on the rest, and what cannot go together. */
 static int settle(struct perf_options *opt)
 {
-	bool atomic = opt->op == CLI_CAS || opt->op == CLI_FAA;
+	bool atomic = cli_opcode_is_atomic(opt->op);
 
 	if (opt->latency && (opt->queues || opt->depth || opt->both))
 		return cli_usage("perf", "-q, -t and -b are for the bw tests");

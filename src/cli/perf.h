@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/port.h"
+#include "cli/side.h"
 #include "cli/talk.h"
 
 struct perf_options {
@@ -39,12 +39,6 @@ struct perf_row {
 struct perf_pair {
 	int initiator, owner;
 };
-
-/* True when write and notify are measured as a ping-pong: a sample is two operations. */
-static inline bool perf_ping_pong(const struct cli_plan *plan)
-{
-	return plan->latency && (plan->op == CLI_WRITE || plan->op == CLI_NOTIFY);
-}
 
 /* Shows what is there so far: text row by row, JSON at the end. */
 struct perf_report;

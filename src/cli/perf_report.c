@@ -40,7 +40,7 @@ static double messages(const struct perf_row *row)
 {
 	uint64_t n = row->mine.ops;
 
-	if (perf_ping_pong(&row->plan))
+	if (cli_ping_pong(&row->plan))
 		n *= 2;
 	if (row->plan.both)
 		n += row->theirs.ops;
@@ -51,7 +51,7 @@ static double payload(const struct perf_row *row)
 {
 	uint64_t n = row->mine.bytes;
 
-	if (perf_ping_pong(&row->plan))
+	if (cli_ping_pong(&row->plan))
 		n *= 2;
 	if (row->plan.both)
 		n += row->theirs.bytes;
@@ -69,7 +69,7 @@ static double seconds(const struct perf_row *row)
 
 static double microseconds(const struct perf_row *row, uint64_t ns)
 {
-	return (double)ns / (perf_ping_pong(&row->plan) ? 2e3 : 1e3);
+	return (double)ns / (cli_ping_pong(&row->plan) ? 2e3 : 1e3);
 }
 
 /* The path that the engine executed most of the operations on. */
@@ -87,7 +87,7 @@ static const char *executed_on(const struct cli_result *r)
 
 static const char *direction(const struct perf_options *opt)
 {
-	if (opt->latency && (opt->op == CLI_WRITE || opt->op == CLI_NOTIFY))
+	if (opt->latency && cli_opcode_sends(opt->op))
 		return "ping-pong, half a round trip is given";
 	if (opt->both)
 		return "in both directions, the sum is given";
@@ -102,7 +102,7 @@ static void print_heading(struct perf_report *report, const struct perf_row *row
 	       cli_opcode_name(opt->op), opt->latency ? "lat" : "bw", report->pair.initiator,
 	       report->pair.owner, direction(opt));
 	if (opt->latency)
-		printf("Times in microseconds%s; ", perf_ping_pong(&row->plan)
+		printf("Times in microseconds%s; ", cli_ping_pong(&row->plan)
 							    ? ", of one way"
 							    : ", from the post to the completion");
 	else

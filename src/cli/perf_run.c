@@ -139,7 +139,7 @@ static int run_once(struct pair *pair, const struct cli_plan *plan, const char *
 		return 0;
 	if (cli_side_check_fetched(&pair->side, plan, ~seed, &row->mine))
 		return -1;
-	if (plan->both || perf_ping_pong(plan))
+	if (plan->both || cli_ping_pong(plan))
 		return cli_side_check_target(&pair->side, plan, ~seed, &row->theirs);
 	return 0;
 }
@@ -201,7 +201,7 @@ static int run_memory(const struct perf_options *opt, struct pair *pair, enum cl
 
 	if (cli_side_open(&pair->side, &msg.plan, memory, pair->child.fd))
 		return -1;
-	msg.desc = pair->side.region.desc;
+	msg.desc = pair->side.end->desc;
 	if (cli_talk_ask(pair->child.fd, &msg, TALK_JOIN) ||
 	    cli_side_connect(&pair->side, &msg.desc))
 		goto fail;

@@ -11,18 +11,6 @@
 
 #include "cli/cli.h"
 
-const char *cli_memory_name(enum cli_memory memory)
-{
-	return memory == CLI_MEMORY_XTAL ? "xtal_alloc" : "malloc";
-}
-
-const char *cli_opcode_name(uint32_t op)
-{
-	static const char *const name[] = { "write", "read", "notify", "cas", "faa" };
-
-	return op < CLI_OPCODE_COUNT ? name[op] : "?";
-}
-
 /* The 16 bytes of our own address in a conversation. False: it is no conversation with
  * another host. */
 static bool own_address(int fd, uint8_t eid[16])

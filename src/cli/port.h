@@ -10,24 +10,8 @@
 #include <stdint.h>
 
 #include "cdma_u_lib.h"
+#include "cli/words.h"
 #include "xtal.h"
-
-enum cli_memory {
-	CLI_MEMORY_XTAL,   /* xtal_alloc */
-	CLI_MEMORY_MALLOC, /* the program's own, from aligned_alloc */
-};
-#define CLI_MEMORY_COUNT 2
-const char *cli_memory_name(enum cli_memory memory); /* "xtal_alloc", "malloc" */
-
-enum cli_opcode {
-	CLI_WRITE,
-	CLI_READ,
-	CLI_NOTIFY,
-	CLI_CAS,
-	CLI_FAA
-};
-#define CLI_OPCODE_COUNT 5
-const char *cli_opcode_name(uint32_t op); /* "write" ... "faa" */
 
 struct cli_port {
 	struct dma_device *devices;

@@ -11,8 +11,11 @@
 
 int cli_plan_check(const struct cli_plan *plan)
 {
-	if (plan->op >= CLI_OPCODE_COUNT || plan->queues < 1 || plan->queues > CLI_MAX_QUEUES ||
-	    plan->depth < 1 || plan->size < 1 || plan->size > plan->cycle ||
+	const struct cli_api *api = cli_api(plan->api);
+
+	if (!api || plan->op >= CLI_OPCODE_COUNT || !(api->opcodes & 1u << plan->op) ||
+	    plan->queues < 1 || plan->queues > CLI_MAX_QUEUES || plan->depth < 1 ||
+	    plan->size < 1 || plan->size > plan->cycle ||
 	    plan->cycle > (UINT64_C(1) << 40) / (2 * plan->queues) || plan->cycle % 64)
 		return cli_fail("the other process asks for a test that makes no sense");
 	return 0;
@@ -21,47 +24,38 @@ int cli_plan_check(const struct cli_plan *plan)
 int cli_side_open(struct cli_side *side, const struct cli_plan *plan, enum cli_memory memory,
 		  int fd)
 {
-	*side = (struct cli_side){ .fd = fd, .queues = plan->queues, .depth = plan->depth };
-	if (cli_port_open(&side->port, fd))
-		return -1;
-	side->queue = calloc(plan->queues, sizeof(struct dma_queue *));
-	if (!side->queue)
-		cli_fail("no memory");
-	else if (cli_region_make(&side->port, memory, cli_notify_at(plan, plan->queues),
-				 &side->region) == 0)
-		return 0;
-	cli_side_close(side);
-	return -1;
+	struct cli_end_attr attr = {
+		.memory = memory,
+		.len = cli_notify_at(plan, plan->queues),
+		.queues = plan->queues,
+		.depth = plan->depth,
+		.fd = fd,
+	};
+
+	*side = (struct cli_side){ .api = cli_api(plan->api), .fd = fd };
+	side->end = side->api->open(&attr);
+	return side->end ? 0 : -1;
 }
 
 int cli_side_connect(struct cli_side *side, const struct xtal_descriptor *peer)
 {
-	if (peer->len != side->region.len)
+	if (peer->len != side->end->len)
 		return cli_fail("the two sides do not have the same amount of memory");
 	side->peer = *peer;
-	side->remote = cli_remote(peer);
-	for (uint32_t q = 0; q < side->queues; q++) {
-		side->queue[q] = cli_queue_make(&side->port, peer, side->depth);
-		if (!side->queue[q])
-			return -1;
-	}
-	return 0;
+	return side->api->connect(side->end, peer);
 }
 
 void cli_side_close(struct cli_side *side)
 {
-	for (uint32_t q = 0; side->queue && q < side->queues; q++)
-		dma_free_queue(side->queue[q]);
-	free(side->queue);
-	cli_region_drop(&side->port, &side->region);
-	cli_port_close(&side->port);
-	side->queue = NULL;
+	if (side->end)
+		side->api->close(side->end);
+	side->end = NULL;
 }
 
 int cli_side_path(struct cli_side *side, struct cli_result *result)
 {
 	struct xtal_path_info info;
-	int rc = xtal_path_query(side->queue[0], &side->peer, -1, &info);
+	int rc = xtal_path_query(side->api->handle(side->end, 0), &side->peer, -1, &info);
 
 	if (rc)
 		return cli_fail("the path to the other side is unknown: %s", xtal_last_error());
@@ -75,7 +69,7 @@ int cli_side_path(struct cli_side *side, struct cli_result *result)
 void cli_side_prepare(struct cli_side *side, const struct cli_plan *plan, uint64_t seed)
 {
 	uint64_t half = plan->queues * plan->cycle;
-	char *base = side->region.base;
+	char *base = side->end->base;
 
 	memset(base, 0, half);
 	cli_pattern_fill(base + half, half, seed, 0);
@@ -112,7 +106,7 @@ static int check_lanes(struct cli_side *side, const struct cli_plan *plan, uint6
 		for (uint64_t s = 0; s < slots; s++) {
 			uint64_t at = s * cli_stride(plan);
 			size_t bad =
-				cli_pattern_check(side->region.base + cli_dst_at(plan, q) + at, len,
+				cli_pattern_check(side->end->base + cli_dst_at(plan, q) + at, len,
 						  seed, q * plan->cycle + at, (size_t *)&first);
 
 			if (bad)
@@ -123,7 +117,7 @@ static int check_lanes(struct cli_side *side, const struct cli_plan *plan, uint6
 					(unsigned long long)s, q);
 		}
 		if (ping && slots &&
-		    check_ping_tail(side->region.base + cli_dst_at(plan, q), plan, done->ops))
+		    check_ping_tail(side->end->base + cli_dst_at(plan, q), plan, done->ops))
 			return -1;
 	}
 	return 0;
@@ -139,7 +133,7 @@ static int check_words(struct cli_side *side, const struct cli_plan *plan, bool 
 	for (uint32_t q = 0; q < plan->queues; q++) {
 		uint64_t at = notify ? cli_notify_at(plan, q) : cli_word_at(plan, q);
 
-		sum += atomic_load((_Atomic uint64_t *)(void *)(side->region.base + at)) & mask;
+		sum += atomic_load((_Atomic uint64_t *)(void *)(side->end->base + at)) & mask;
 	}
 	if (((sum ^ done->ops) & mask) == 0)
 		return 0;
@@ -174,9 +168,9 @@ int cli_side_check_fetched(struct cli_side *side, const struct cli_plan *plan, u
 
 	if (plan->op == CLI_READ)
 		return check_lanes(side, plan, seed, done);
-	if ((plan->op != CLI_CAS && plan->op != CLI_FAA) || !plan->latency || done->ops == 0)
+	if (!cli_opcode_is_atomic(plan->op) || !plan->latency || done->ops == 0)
 		return 0;
-	memcpy(&old, side->region.base + cli_dst_at(plan, 0), plan->size == 4 ? 4 : 8);
+	memcpy(&old, side->end->base + cli_dst_at(plan, 0), plan->size == 4 ? 4 : 8);
 	if (((old ^ (done->ops - 1)) & mask) == 0)
 		return 0;
 	return cli_fail("verification: the last %s found %llu, not %llu", cli_opcode_name(plan->op),

@@ -9,22 +9,25 @@
 #ifndef XTAL_CLI_SIDE_H
 #define XTAL_CLI_SIDE_H
 
+#include "cli/api.h"
 #include "cli/histogram.h"
-#include "cli/port.h"
 #include "cli/progress.h"
 #include "cli/talk.h"
 
 #define CLI_MAX_QUEUES 1024u
 
 struct cli_side {
-	struct cli_port port;
-	struct cli_region region;
-	struct dma_seg remote; /* the other side's region */
-	struct xtal_descriptor peer;
-	struct dma_queue **queue;
-	uint32_t queues, depth;
+	const struct cli_api *api;
+	struct cli_end *end;
+	struct xtal_descriptor peer; /* the other side's region */
 	int fd; /* the conversation, watched for its end while memory is watched */
 };
+
+/* True when a latency test is a ping-pong: a sample is two operations. */
+static inline bool cli_ping_pong(const struct cli_plan *plan)
+{
+	return plan->latency && cli_opcode_sends(plan->op);
+}
 
 /* Where things lie in a region. */
 static inline uint64_t cli_dst_at(const struct cli_plan *plan, uint32_t queue)

@@ -17,12 +17,13 @@
 #define SPINS_ALONE         0x4000u
 #define SPINS_BETWEEN_LOOKS 0x10000u     /* at the conversation: a system call */
 #define STALLED_NS          20000000000u /* more than the engine's own limit */
-#define POLL_AT_ONCE        64u
 
 /* One queue's sequence of operations. */
 struct lane {
-	struct dma_queue *queue;
-	struct cli_op op; /* the next one, but for its number */
+	const struct cli_api *api;
+	struct cli_end *end;
+	uint32_t queue;
+	struct cli_request op; /* the next one, but for its number */
 	uint64_t stride, slots;
 	uint64_t posted, done, bytes;
 	uint64_t wide[4]; /* 16-byte operands of CAS: expected, new */
@@ -34,39 +35,42 @@ struct lane {
 static void lane_start(struct lane *lane, struct cli_side *side, const struct cli_plan *plan,
 		       uint32_t q)
 {
-	bool local_is_source = plan->op == CLI_WRITE || plan->op == CLI_NOTIFY;
-	bool atomic = plan->op == CLI_CAS || plan->op == CLI_FAA;
+	bool sends = cli_opcode_sends(plan->op);
 	uint64_t dst = cli_dst_at(plan, q), src = cli_src_at(plan, q);
+	uint64_t here = (uintptr_t)side->end->base, there = side->peer.va;
 
 	*lane = (struct lane){
-		.queue = side->queue[q],
+		.api = side->api,
+		.end = side->end,
+		.queue = q,
 		.stride = cli_stride(plan),
 		.slots = cli_slots(plan),
 		.op = {
 			.code = plan->op,
-			.local = cli_part(side->region.seg, local_is_source ? src : dst, plan->size),
-			.remote = cli_part(&side->remote, local_is_source ? dst : src, plan->size),
-			.notify = cli_part(&side->remote, cli_notify_at(plan, q), 8),
+			.len = plan->size,
+			.local = here + (sends ? src : dst),
+			.remote = there + (sends ? dst : src),
+			.notify = there + cli_notify_at(plan, q),
 		},
 		.byte = plan->op == CLI_WRITE && plan->size % 8 != 0,
 	};
-	if (atomic)
-		lane->op.remote = cli_part(&side->remote, cli_word_at(plan, q), plan->size);
-	if (!plan->latency || !local_is_source)
+	if (cli_opcode_is_atomic(plan->op))
+		lane->op.remote = there + cli_word_at(plan, q);
+	if (!plan->latency || !sends)
 		return;
-	lane->awaited = side->region.base + cli_notify_at(plan, q);
+	lane->awaited = side->end->base + cli_notify_at(plan, q);
 	if (plan->op == CLI_WRITE) {
 		uint64_t at = plan->size - (lane->byte ? 1 : 8);
 
-		lane->tail = side->region.base + src + at;
-		lane->awaited = side->region.base + dst + at;
+		lane->tail = side->end->base + src + at;
+		lane->awaited = side->end->base + dst + at;
 	}
 }
 
 /* Posts the next operation; its number is posted + 1. */
 static int lane_post(struct lane *lane)
 {
-	struct cli_op *op = &lane->op;
+	struct cli_request *op = &lane->op;
 	uint64_t number = lane->posted + 1, at;
 
 	switch ((enum cli_opcode)op->code) {
@@ -82,7 +86,7 @@ static int lane_post(struct lane *lane)
 	case CLI_CAS:
 		op->a = lane->posted;
 		op->b = number;
-		if (op->local.len == 16) {
+		if (op->len == 16) {
 			lane->wide[0] = op->a;
 			lane->wide[2] = op->b;
 			op->a = (uint64_t)(uintptr_t)&lane->wide[0];
@@ -95,33 +99,27 @@ static int lane_post(struct lane *lane)
 	case CLI_READ:
 		break;
 	}
-	if (cli_post(lane->queue, op) != DMA_STATUS_OK)
-		return cli_post_failed(op->code);
+	if (lane->api->post(lane->end, lane->queue, op))
+		return -1;
 	lane->posted++;
 	if (lane->slots == 1)
 		return 0;
 	/* On to the next slot; after the last one back to the first. */
 	at = lane->posted % lane->slots ? lane->stride : -(lane->slots - 1) * lane->stride;
-	op->local.sva += at;
-	if (op->code != CLI_CAS && op->code != CLI_FAA)
-		op->remote.sva += at;
+	op->local += at;
+	if (!cli_opcode_is_atomic(op->code))
+		op->remote += at;
 	return 0;
 }
 
 /* Takes completions. Returns how many, or -1 when one is bad. */
 static int lane_poll(struct lane *lane, uint32_t count)
 {
-	struct dma_cr cr[POLL_AT_ONCE];
-	int n = dma_poll_queue(lane->queue, count < POLL_AT_ONCE ? count : POLL_AT_ONCE, cr);
+	int n = lane->api->poll(lane->end, lane->queue, lane->op.code,
+				count < CLI_POLL_AT_ONCE ? count : CLI_POLL_AT_ONCE, &lane->bytes);
 
-	if (n < 0)
-		return cli_fail("polling failed: %s", xtal_last_error());
-	for (int i = 0; i < n; i++) {
-		if (cr[i].status != DMA_CR_SUCCESS)
-			return cli_completion_failed(lane->op.code, &cr[i]);
-		lane->bytes += cr[i].completion_len;
-	}
-	lane->done += (uint64_t)n;
+	if (n > 0)
+		lane->done += (uint64_t)n;
 	return n;
 }
 

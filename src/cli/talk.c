@@ -12,7 +12,7 @@
 
 #include "cli/cli.h"
 
-#define TALK_MAGIC 0x314b4c54u /* "TLK1"; changes with the layout */
+#define TALK_MAGIC 0x324b4c54u /* "TLK2"; changes with the layout */
 
 #define CODE 32
 

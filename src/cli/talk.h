@@ -31,11 +31,12 @@ enum cli_talk_type {
 
 /* One run of a performance test, as both sides must see it. */
 struct cli_plan {
+	uint32_t api;     /* of cli_api() */
 	uint32_t op;      /* enum cli_opcode */
 	uint32_t latency; /* 1: one at a time; 0: bandwidth */
 	uint32_t queues, depth;
 	uint32_t both; /* bandwidth: the owner sends too */
-	uint32_t verify;
+	uint32_t verify, reserved;
 	uint64_t size;       /* bytes per operation */
 	uint64_t cycle;      /* bytes of memory that one queue walks through, >= size */
 	uint64_t iterations; /* per queue; 0: duration_ns counts */
