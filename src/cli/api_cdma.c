@@ -136,10 +136,3 @@ const struct cli_api cli_api_cdma = {
 	.post = end_post,
 	.poll = end_poll,
 };
-
-const struct cli_api *cli_api(uint32_t number)
-{
-	static const struct cli_api *const all[CLI_API_COUNT] = { &cli_api_cdma };
-
-	return number < CLI_API_COUNT ? all[number] : NULL;
-}

@@ -9,7 +9,8 @@
 static const struct cli_command commands[] = {
 	{ "info", "devices, limits, which paths work here and why, all settings", cli_info },
 	{ "demo", "two processes, one reading and writing the other's memory", cli_demo },
-	{ "perf", "latency and bandwidth of writes, reads, notifies and atomics", cli_perf },
+	{ "perf", "latency and bandwidth of writes, reads, notifies, atomics and messages",
+	  cli_perf },
 	{ "key", "make the key that hosts share, or tell which one a file holds", cli_key },
 	{ "owner", NULL, cli_owner },
 };

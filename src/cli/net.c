@@ -285,3 +285,22 @@ int cli_net_resume(int fd, const char *state)
 	explicit_bzero(secret, sizeof(secret));
 	return rc;
 }
+
+bool cli_net_own_eid(int fd, uint8_t eid[16])
+{
+	struct sockaddr_storage a;
+	socklen_t len = sizeof(a);
+
+	if (fd < 0 || getsockname(fd, (struct sockaddr *)&a, &len))
+		return false;
+	if (a.ss_family == AF_INET6) {
+		memcpy(eid, &((struct sockaddr_in6 *)&a)->sin6_addr, 16);
+		return true;
+	}
+	if (a.ss_family != AF_INET)
+		return false;
+	memset(eid, 0, 10);
+	memset(eid + 10, 0xff, 2);
+	memcpy(eid + 12, &((struct sockaddr_in *)&a)->sin_addr, 4);
+	return true;
+}

@@ -11,6 +11,7 @@
 #define XTAL_CLI_NET_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define CLI_NET_PORT "18515" /* unless WHERE says */
 
@@ -26,5 +27,8 @@ int cli_net_connect(const char *where);
 int cli_net_greet(int fd, bool client);
 /* The key of a conversation that another process has greeted; state: cli_talk_state(). */
 int cli_net_resume(int fd, const char *state);
+
+/* The 16 bytes of our own address in a conversation. False: it is none with another host. */
+bool cli_net_own_eid(int fd, uint8_t eid[16]);
 
 #endif

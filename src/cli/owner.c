@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/inbox.h"
 #include "cli/net.h"
 #include "cli/pattern.h"
 #include "cli/port.h"
@@ -170,6 +171,18 @@ static int do_join(struct owner *owner, struct cli_talk *msg)
 	return 0;
 }
 
+static int do_pair(struct owner *owner, struct cli_talk *msg)
+{
+	uint32_t first = (uint32_t)msg->offset;
+
+	if (!owner->joined || msg->offset >= owner->side.queues)
+		return cli_fail("there is no queue %llu to pair", (unsigned long long)msg->offset);
+	if (cli_side_pair(&owner->side, first, msg->text))
+		return -1;
+	cli_side_ids(&owner->side, first, msg->text);
+	return 0;
+}
+
 /* One run: get ready, take part, and when the initiator says it is over, check and report. */
 static int do_run(struct owner *owner, struct cli_talk *msg)
 {
@@ -178,13 +191,15 @@ static int do_run(struct owner *owner, struct cli_talk *msg)
 	struct cli_progress silent = { .next = UINT64_MAX };
 	uint64_t seed = msg->seed;
 	bool ping_pong = cli_ping_pong(&plan);
-	bool sends = ping_pong || plan.both;
+	bool sends = ping_pong || plan.both, receives = cli_opcode_receives(plan.op);
 
 	if (!owner->joined || cli_plan_check(&plan) || plan.queues != owner->plan.queues ||
-	    plan.api != owner->plan.api || plan.cycle != owner->plan.cycle ||
-	    plan.depth != owner->plan.depth)
+	    plan.api != owner->plan.api ||
+	    cli_inbox_depth(&plan) != cli_inbox_depth(&owner->plan) ||
+	    plan.cycle != owner->plan.cycle || plan.depth != owner->plan.depth)
 		return cli_fail("the run does not fit what was prepared for it");
-	cli_side_prepare(&owner->side, &plan, ~seed);
+	if (cli_side_prepare(&owner->side, &plan, ~seed))
+		return -1;
 	if (sends && cli_side_path(&owner->side, &mine))
 		return -1;
 	if (cli_talk_send(owner->fd, msg, TALK_READY))
@@ -193,10 +208,14 @@ static int do_run(struct owner *owner, struct cli_talk *msg)
 		return -1;
 	if (!ping_pong && sends && cli_side_stream(&owner->side, &plan, &silent, &mine))
 		return -1;
+	if (!ping_pong && receives && cli_inbox_serve(&owner->side, &plan))
+		return -1;
 	if (cli_talk_recv(owner->fd, msg, TALK_STOP, 24 * 3600 * 1000))
 		return -1;
 	theirs = msg->result;
 	msg->result = mine;
+	if (cli_inbox_finish(&owner->side, &plan, theirs.ops))
+		return -1;
 	if (!plan.verify)
 		return 0;
 	if (cli_side_check_target(&owner->side, &plan, seed, &theirs))
@@ -223,6 +242,8 @@ static int obey(struct owner *owner, struct cli_talk *msg)
 		return do_try(owner, msg);
 	case TALK_JOIN:
 		return do_join(owner, msg);
+	case TALK_PAIR:
+		return do_pair(owner, msg);
 	case TALK_RUN:
 		return do_run(owner, msg);
 	case TALK_HELLO:

@@ -12,7 +12,9 @@
 #include "cli/side.h"
 
 #define MAX_ITERATIONS (UINT64_C(1) << 40)
-#define TESTS          "write, read, notify, cas or faa with _lat or _bw after it, as write_lat"
+#define TESTS                                                                                  \
+	"write, read, notify, cas or faa, with --api urma also send, write_imm or swap; with " \
+	"_lat or _bw after it, as write_lat"
 
 static const char help[] =
 	"Usage: xtal perf TEST [OPTIONS]\n"
@@ -21,10 +23,12 @@ static const char help[] =
 	"                                               on another host\n"
 	"\n"
 	"TEST is one of write_lat read_lat notify_lat cas_lat faa_lat,\n"
-	"               write_bw  read_bw  notify_bw  cas_bw  faa_bw.\n"
+	"               write_bw  read_bw  notify_bw  cas_bw  faa_bw; with --api=urma also\n"
+	"               send_lat write_imm_lat swap_lat send_bw write_imm_bw swap_bw.\n"
 	"\n"
 	"write_lat and notify_lat are ping-pongs: both sides spin on their memory, half the round\n"
-	"trip is given. The others are timed from the post to the completion. Both kinds of memory\n"
+	"trip is given; send_lat and write_imm_lat, too, and both poll for the record of a receive.\n"
+	"The others are timed from the post to the completion. Both kinds of memory\n"
 	"are measured, from xtal_alloc and from malloc, and the path of each is named.\n"
 	"\n"
 	"  -s, --size=BYTES       per operation, k and m for KiB and MiB (lat and atomics 8, bw 64k)\n"
@@ -36,6 +40,7 @@ static const char help[] =
 	"  -b, --bidirectional    both processes send (bw only); the sum is given\n"
 	"      --path=PATH        self, map, cma, ring, tcp or auto (default): only this one\n"
 	"      --memory=KIND      xtal, malloc or both\n"
+	"      --api=API          cdma (default) or urma: a jetty and a receive queue for each queue\n"
 	"      --verify           compare all data after the timed part (default)\n"
 	"      --no-verify        do not\n"
 	"      --json             the same for programs\n"
@@ -55,7 +60,8 @@ enum {
 	OPT_NO_VERIFY,
 	OPT_JSON,
 	OPT_SERVER,
-	OPT_CLIENT
+	OPT_CLIENT,
+	OPT_API
 };
 
 static const struct option options[] = {
@@ -73,6 +79,7 @@ static const struct option options[] = {
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "server", optional_argument, NULL, OPT_SERVER },
 	{ "client", required_argument, NULL, OPT_CLIENT },
+	{ "api", required_argument, NULL, OPT_API },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -86,7 +93,8 @@ static bool parse_test(const char *word, struct perf_options *opt)
 			continue;
 		opt->op = op;
 		opt->latency = strcmp(word + len, "_lat") == 0;
-		return opt->latency || strcmp(word + len, "_bw") == 0;
+		if (opt->latency || strcmp(word + len, "_bw") == 0)
+			return true;
 	}
 	return false;
 }
@@ -167,6 +175,11 @@ static int take_value(int c, const char *value, struct perf_options *opt)
 					 "--path wants self, map, cma, ring, tcp or auto, not '%s'",
 					 value);
 		return CLI_OK;
+	case OPT_API:
+		for (opt->api = 0; cli_api(opt->api); opt->api++)
+			if (strcmp(value, cli_api(opt->api)->name) == 0)
+				return CLI_OK;
+		return cli_usage("perf", "there is no api '%s'; cdma and urma are", value);
 	default:
 		if (!parse_memory(value, opt))
 			return cli_usage("perf", "--memory wants xtal, malloc or both, not '%s'",
@@ -180,6 +193,13 @@ static int settle(struct perf_options *opt)
 {
 	bool atomic = cli_opcode_is_atomic(opt->op);
 
+	if (!(cli_api(opt->api)->opcodes & 1u << opt->op))
+		return cli_usage("perf", "%s is no operation of %s: with --api urma",
+				 cli_opcode_name(opt->op), cli_api(opt->api)->name);
+	if (cli_opcode_receives(opt->op) && opt->path && strcmp(opt->path, "ring") != 0 &&
+	    strcmp(opt->path, "tcp") != 0)
+		return cli_usage("perf", "%s sends messages: --path wants ring, tcp or auto for it",
+				 cli_opcode_name(opt->op));
 	if (opt->latency && (opt->queues || opt->depth || opt->both))
 		return cli_usage("perf", "-q, -t and -b are for the bw tests");
 	if (opt->iterations && opt->duration_ns)

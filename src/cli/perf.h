@@ -11,7 +11,8 @@
 #include "cli/talk.h"
 
 struct perf_options {
-	uint32_t op; /* enum cli_opcode */
+	uint32_t api; /* of cli_api() */
+	uint32_t op;  /* enum cli_opcode */
 	bool latency;
 	bool sizes; /* -a: 2 bytes to 8 MiB */
 	bool both, verify, json;

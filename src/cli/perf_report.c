@@ -98,9 +98,9 @@ static void print_heading(struct perf_report *report, const struct perf_row *row
 {
 	const struct perf_options *opt = report->opt;
 
-	printf("%s_%s between process %d (initiator) and %d (owner): %s.\n",
-	       cli_opcode_name(opt->op), opt->latency ? "lat" : "bw", report->pair.initiator,
-	       report->pair.owner, direction(opt));
+	printf("%s_%s of %s between process %d (initiator) and %d (owner): %s.\n",
+	       cli_opcode_name(opt->op), opt->latency ? "lat" : "bw", cli_api(opt->api)->name,
+	       report->pair.initiator, report->pair.owner, direction(opt));
 	if (opt->latency)
 		printf("Times in microseconds%s; ", cli_ping_pong(&row->plan)
 							    ? ", of one way"
@@ -182,11 +182,12 @@ static int print_json(struct perf_report *report, int status)
 
 	snprintf(test, sizeof(test), "%s_%s", cli_opcode_name(opt->op),
 		 opt->latency ? "lat" : "bw");
-	root = json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:O, s:s?}", "test", test,
-			 "version", xtal_version(), "direction", direction(opt), "initiator_pid",
-			 report->pair.initiator, "owner_pid", report->pair.owner, "queues",
-			 (int)opt->queues, "tx_depth", (int)opt->depth, "status", status, "rows",
-			 report->list, "error", status ? cli_reason() : NULL);
+	root = json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:O, s:s?}", "test", test,
+			 "api", cli_api(opt->api)->name, "version", xtal_version(), "direction",
+			 direction(opt), "initiator_pid", report->pair.initiator, "owner_pid",
+			 report->pair.owner, "queues", (int)opt->queues, "tx_depth",
+			 (int)opt->depth, "status", status, "rows", report->list, "error",
+			 status ? cli_reason() : NULL);
 	if (!root || json_dumpf(root, stdout, CLI_JSON_FLAGS))
 		status = cli_die(CLI_FAILED, "the report could not be written");
 	putchar('\n');

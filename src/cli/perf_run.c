@@ -12,6 +12,7 @@
 
 #include "cli/child.h"
 #include "cli/cli.h"
+#include "cli/inbox.h"
 #include "cli/net.h"
 #include "cli/owner.h"
 #include "cli/side.h"
@@ -87,6 +88,7 @@ static uint64_t default_iterations(const struct perf_options *opt, uint64_t size
 static struct cli_plan plan_for(const struct perf_options *opt, uint64_t size, uint64_t largest)
 {
 	struct cli_plan plan = {
+		.api = opt->api,
 		.op = opt->op,
 		.latency = opt->latency,
 		.queues = opt->queues,
@@ -114,7 +116,8 @@ static int run_once(struct pair *pair, const struct cli_plan *plan, const char *
 
 	row->mine = row->theirs = (struct cli_result){ 0 };
 	cli_histogram_reset(pair->samples);
-	cli_side_prepare(&pair->side, plan, seed);
+	if (cli_side_prepare(&pair->side, plan, seed))
+		return -1;
 	if (cli_side_path(&pair->side, &row->mine) ||
 	    cli_talk_send(pair->child.fd, &msg, TALK_RUN) ||
 	    cli_talk_recv(pair->child.fd, &msg, TALK_READY, CLI_TALK_PATIENCE_MS))
@@ -131,10 +134,15 @@ static int run_once(struct pair *pair, const struct cli_plan *plan, const char *
 	/* In both directions the owner may still be at work for as long again. */
 	patience = CLI_TALK_PATIENCE_MS +
 		   (int)(row->mine.ns / 1000000u < 80000000u ? row->mine.ns / 1000000u : 80000000u);
-	if (cli_talk_send(pair->child.fd, &msg, TALK_STOP) ||
-	    cli_talk_recv(pair->child.fd, &msg, TALK_DONE, patience))
+	if (cli_talk_send(pair->child.fd, &msg, TALK_STOP))
+		return -1;
+	if (plan->both && cli_opcode_receives(plan->op) && cli_inbox_serve(&pair->side, plan))
+		return -1;
+	if (cli_talk_recv(pair->child.fd, &msg, TALK_DONE, patience))
 		return -1;
 	row->theirs = msg.result;
+	if (plan->both && cli_inbox_finish(&pair->side, plan, row->theirs.ops))
+		return -1;
 	if (!plan->verify)
 		return 0;
 	if (cli_side_check_fetched(&pair->side, plan, ~seed, &row->mine))
@@ -191,6 +199,24 @@ static int measure(struct pair *pair, const struct cli_plan *plan, struct perf_r
 	return 0;
 }
 
+/* Each queue learns which one of the other side's it sends to. */
+static int pair_queues(struct pair *pair)
+{
+	struct cli_talk msg = { 0 };
+	uint32_t n;
+
+	for (uint32_t first = 0; first < pair->side.queues; first += n) {
+		msg.offset = first;
+		n = cli_side_ids(&pair->side, first, msg.text);
+		if (!n)
+			return 0;
+		if (cli_talk_ask(pair->child.fd, &msg, TALK_PAIR) ||
+		    cli_side_pair(&pair->side, first, msg.text))
+			return -1;
+	}
+	return 0;
+}
+
 /* All sizes with one kind of memory. */
 static int run_memory(const struct perf_options *opt, struct pair *pair, enum cli_memory memory,
 		      struct perf_report *report)
@@ -203,7 +229,7 @@ static int run_memory(const struct perf_options *opt, struct pair *pair, enum cl
 		return -1;
 	msg.desc = pair->side.end->desc;
 	if (cli_talk_ask(pair->child.fd, &msg, TALK_JOIN) ||
-	    cli_side_connect(&pair->side, &msg.desc))
+	    cli_side_connect(&pair->side, &msg.desc) || pair_queues(pair))
 		goto fail;
 	for (; size <= last; size *= 2) {
 		struct cli_plan plan = plan_for(opt, size, last);

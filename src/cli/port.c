@@ -2,35 +2,10 @@
 /* The few CDMA calls that every use of the engine begins with. */
 #include "cli/port.h"
 
-#include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
-
-/* The 16 bytes of our own address in a conversation. False: it is no conversation with
- * another host. */
-static bool own_address(int fd, uint8_t eid[16])
-{
-	struct sockaddr_storage a;
-	socklen_t len = sizeof(a);
-
-	if (fd < 0 || getsockname(fd, (struct sockaddr *)&a, &len))
-		return false;
-	if (a.ss_family == AF_INET6) {
-		memcpy(eid, &((struct sockaddr_in6 *)&a)->sin6_addr, 16);
-		return true;
-	}
-	if (a.ss_family != AF_INET)
-		return false;
-	memset(eid, 0, 10);
-	memset(eid + 10, 0xff, 2);
-	memcpy(eid + 12, &((struct sockaddr_in *)&a)->sin_addr, 4);
-	return true;
-}
+#include "cli/net.h"
 
 /* The entry of the list for the conversation, or NULL with cli_reason. */
 static struct dma_device *choose_device(struct cli_port *port, int fd)
@@ -38,7 +13,7 @@ static struct dma_device *choose_device(struct cli_port *port, int fd)
 	struct xtal_device_info info;
 	uint8_t eid[16];
 
-	if (!own_address(fd, eid))
+	if (!cli_net_own_eid(fd, eid))
 		return &port->devices[0];
 	for (unsigned i = 0; xtal_device_query(i, &info) == 0; i++) {
 		if (!info.name[0] || memcmp(info.eid, eid, 16) != 0)
@@ -83,59 +58,17 @@ void cli_port_close(struct cli_port *port)
 	*port = (struct cli_port){ 0 };
 }
 
-/* Bytes that the system has to give without killing somebody for them; UINT64_MAX: not told. */
-static uint64_t available(void)
-{
-	FILE *f = fopen("/proc/meminfo", "re");
-	unsigned long long kib;
-	uint64_t bytes = UINT64_MAX;
-	char line[128];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
-			bytes = kib * 1024;
-	if (f)
-		fclose(f);
-	return bytes;
-}
-
-static void *get_memory(enum cli_memory memory, uint64_t len)
-{
-	uint64_t room = available();
-	void *base;
-
-	/* Both kinds would be promised, and the process killed when it touches them. */
-	if (len > room) {
-		cli_fail("this side needs %llu MiB of %s memory, and %llu MiB are available",
-			 (unsigned long long)(len >> 20), cli_memory_name(memory),
-			 (unsigned long long)(room >> 20));
-		return NULL;
-	}
-	if (memory == CLI_MEMORY_XTAL) {
-		base = xtal_alloc(len);
-		if (!base)
-			cli_fail("xtal_alloc: %s", xtal_last_error());
-		return base;
-	}
-	base = aligned_alloc((size_t)sysconf(_SC_PAGESIZE), len);
-	if (!base)
-		cli_fail("no memory for %llu bytes", (unsigned long long)len);
-	return base;
-}
-
 int cli_region_make(struct cli_port *port, enum cli_memory memory, uint64_t len,
 		    struct cli_region *out)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct dma_seg_cfg cfg = { .token_value = xtal_token(), .token_value_valid = true };
-	struct cli_region r = { .memory = memory, .len = (len + page - 1) / page * page };
+	struct cli_region r = { .memory = memory, .len = len };
 
 	if (!cfg.token_value)
 		return cli_fail("no token: %s", xtal_last_error());
-	r.base = get_memory(memory, r.len);
+	r.base = cli_memory_get(memory, &r.len);
 	if (!r.base)
 		return -1;
-	memset(r.base, 0, r.len);
 	cfg.addr = (uint64_t)(uintptr_t)r.base;
 	cfg.len = r.len;
 	r.seg = dma_register_seg(port->ctx, &cfg);
@@ -153,10 +86,7 @@ void cli_region_drop(struct cli_port *port, struct cli_region *region)
 {
 	if (region->seg)
 		dma_unregister_seg(port->ctx, region->seg);
-	if (region->memory == CLI_MEMORY_XTAL)
-		xtal_free(region->base);
-	else
-		free(region->base);
+	cli_memory_put(region->memory, region->base);
 	*region = (struct cli_region){ 0 };
 }
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "cdma_u_lib.h"
+#include "cli/memory.h"
 #include "cli/words.h"
 #include "xtal.h"
 
@@ -75,6 +76,10 @@ static inline dma_status cli_post(struct dma_queue *queue, struct cli_op *op)
 		return dma_cas(queue, &op->remote, &op->local, op->a, op->b);
 	case CLI_FAA:
 		return dma_faa(queue, &op->remote, &op->local, op->a);
+	case CLI_SWAP:
+	case CLI_SEND:
+	case CLI_WRITE_IMM:
+		break; /* not in CDMA */
 	}
 	return DMA_STATUS_INVAL;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/inbox.h"
 #include "cli/pattern.h"
 
 int cli_plan_check(const struct cli_plan *plan)
@@ -29,12 +30,19 @@ int cli_side_open(struct cli_side *side, const struct cli_plan *plan, enum cli_m
 		.len = cli_notify_at(plan, plan->queues),
 		.queues = plan->queues,
 		.depth = plan->depth,
+		.receives = cli_inbox_depth(plan),
 		.fd = fd,
 	};
 
-	*side = (struct cli_side){ .api = cli_api(plan->api), .fd = fd };
+	*side = (struct cli_side){ .api = cli_api(plan->api), .queues = plan->queues, .fd = fd };
+	side->inbox = calloc(plan->queues, sizeof(*side->inbox));
+	if (!side->inbox)
+		return cli_fail("no memory");
 	side->end = side->api->open(&attr);
-	return side->end ? 0 : -1;
+	if (side->end)
+		return 0;
+	cli_side_close(side);
+	return -1;
 }
 
 int cli_side_connect(struct cli_side *side, const struct xtal_descriptor *peer)
@@ -49,7 +57,44 @@ void cli_side_close(struct cli_side *side)
 {
 	if (side->end)
 		side->api->close(side->end);
+	free(side->inbox);
 	side->end = NULL;
+	side->inbox = NULL;
+}
+
+static uint32_t ids_from(const struct cli_side *side, uint32_t first)
+{
+	uint32_t n = first < side->queues ? side->queues - first : 0;
+
+	if (!side->api->queue_id)
+		return 0;
+	return n < CLI_IDS_AT_ONCE ? n : CLI_IDS_AT_ONCE;
+}
+
+uint32_t cli_side_ids(struct cli_side *side, uint32_t first, char *text)
+{
+	uint32_t n = ids_from(side, first);
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t id = side->api->queue_id(side->end, first + i);
+
+		memcpy(text + i * sizeof(id), &id, sizeof(id));
+	}
+	return n;
+}
+
+int cli_side_pair(struct cli_side *side, uint32_t first, const char *text)
+{
+	uint32_t n = ids_from(side, first);
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t id;
+
+		memcpy(&id, text + i * sizeof(id), sizeof(id));
+		if (side->api->pair(side->end, first + i, id))
+			return -1;
+	}
+	return 0;
 }
 
 int cli_side_path(struct cli_side *side, struct cli_result *result)
@@ -66,7 +111,7 @@ int cli_side_path(struct cli_side *side, struct cli_result *result)
 	return 0;
 }
 
-void cli_side_prepare(struct cli_side *side, const struct cli_plan *plan, uint64_t seed)
+int cli_side_prepare(struct cli_side *side, const struct cli_plan *plan, uint64_t seed)
 {
 	uint64_t half = plan->queues * plan->cycle;
 	char *base = side->end->base;
@@ -76,6 +121,7 @@ void cli_side_prepare(struct cli_side *side, const struct cli_plan *plan, uint64
 	/* Peers' atomics go to these through our agent thread: no plain stores beside them. */
 	for (uint64_t at = 2 * half; at < cli_notify_at(plan, plan->queues); at += 8)
 		atomic_store((_Atomic uint64_t *)(void *)(base + at), 0);
+	return cli_inbox_fill(side, plan);
 }
 
 /* In a ping-pong the last bytes of each message are its number; see side_loop.c. */
@@ -147,6 +193,8 @@ int cli_side_check_target(struct cli_side *side, const struct cli_plan *plan, ui
 {
 	switch ((enum cli_opcode)plan->op) {
 	case CLI_WRITE:
+	case CLI_SEND:
+	case CLI_WRITE_IMM:
 		return check_lanes(side, plan, seed, done);
 	case CLI_NOTIFY:
 		if (check_lanes(side, plan, seed, done))
@@ -154,6 +202,7 @@ int cli_side_check_target(struct cli_side *side, const struct cli_plan *plan, ui
 		return check_words(side, plan, true, done);
 	case CLI_CAS:
 	case CLI_FAA:
+	case CLI_SWAP:
 		return check_words(side, plan, false, done);
 	case CLI_READ:
 		return 0;

@@ -16,10 +16,17 @@
 
 #define CLI_MAX_QUEUES 1024u
 
+/* Receives of a queue in a run (inbox.h). */
+struct cli_inbox {
+	uint64_t posted, taken, bytes;
+};
+
 struct cli_side {
 	const struct cli_api *api;
 	struct cli_end *end;
 	struct xtal_descriptor peer; /* the other side's region */
+	struct cli_inbox *inbox;     /* of each queue */
+	uint32_t queues;
 	int fd; /* the conversation, watched for its end while memory is watched */
 };
 
@@ -65,11 +72,18 @@ int cli_side_open(struct cli_side *side, const struct cli_plan *plan, enum cli_m
 		  int fd);
 int cli_side_connect(struct cli_side *side, const struct xtal_descriptor *peer);
 void cli_side_close(struct cli_side *side);
+/*
+ * Queues that exchange messages must know each other's ids: so many from the first on are told to
+ * text, and so many of the other side's are taken from there. 0: the API has none of this.
+ */
+#define CLI_IDS_AT_ONCE 64u
+uint32_t cli_side_ids(struct cli_side *side, uint32_t first, char *text);
+int cli_side_pair(struct cli_side *side, uint32_t first, const char *text);
 /* Which path our operations take, into result->path and why. */
 int cli_side_path(struct cli_side *side, struct cli_result *result);
 
-/* Before a run: fresh patterns in the source half, zeros elsewhere. */
-void cli_side_prepare(struct cli_side *side, const struct cli_plan *plan, uint64_t seed);
+/* Before a run: fresh patterns in the source half, zeros elsewhere, receives posted. */
+int cli_side_prepare(struct cli_side *side, const struct cli_plan *plan, uint64_t seed);
 /* After a run in which the peer (whose seed it was) did ops of the plan to us. */
 int cli_side_check_target(struct cli_side *side, const struct cli_plan *plan, uint64_t seed,
 			  const struct cli_result *done);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/inbox.h"
 
 #define SPINS_ALONE         0x4000u
 #define SPINS_BETWEEN_LOOKS 0x10000u     /* at the conversation: a system call */
@@ -20,12 +21,13 @@
 
 /* One queue's sequence of operations. */
 struct lane {
-	const struct cli_api *api;
-	struct cli_end *end;
+	struct cli_side *side;
+	const struct cli_plan *plan;
 	uint32_t queue;
 	struct cli_request op; /* the next one, but for its number */
 	uint64_t stride, slots;
 	uint64_t posted, done, bytes;
+	bool messages;    /* what comes is received */
 	uint64_t wide[4]; /* 16-byte operands of CAS: expected, new */
 	char *tail;       /* our message's number in the source; NULL: it has none */
 	char *awaited;    /* where the peer's number arrives; NULL: nothing comes */
@@ -40,8 +42,8 @@ static void lane_start(struct lane *lane, struct cli_side *side, const struct cl
 	uint64_t here = (uintptr_t)side->end->base, there = side->peer.va;
 
 	*lane = (struct lane){
-		.api = side->api,
-		.end = side->end,
+		.side = side,
+		.plan = plan,
 		.queue = q,
 		.stride = cli_stride(plan),
 		.slots = cli_slots(plan),
@@ -56,7 +58,8 @@ static void lane_start(struct lane *lane, struct cli_side *side, const struct cl
 	};
 	if (cli_opcode_is_atomic(plan->op))
 		lane->op.remote = there + cli_word_at(plan, q);
-	if (!plan->latency || !sends)
+	lane->messages = cli_opcode_receives(plan->op);
+	if (!plan->latency || !sends || lane->messages)
 		return;
 	lane->awaited = side->end->base + cli_notify_at(plan, q);
 	if (plan->op == CLI_WRITE) {
@@ -96,10 +99,15 @@ static int lane_post(struct lane *lane)
 	case CLI_FAA:
 		op->a = 1;
 		break;
+	case CLI_SWAP:
+	case CLI_WRITE_IMM:
+		op->a = number;
+		break;
 	case CLI_READ:
+	case CLI_SEND:
 		break;
 	}
-	if (lane->api->post(lane->end, lane->queue, op))
+	if (lane->side->api->post(lane->side->end, lane->queue, op))
 		return -1;
 	lane->posted++;
 	if (lane->slots == 1)
@@ -115,7 +123,8 @@ static int lane_post(struct lane *lane)
 /* Takes completions. Returns how many, or -1 when one is bad. */
 static int lane_poll(struct lane *lane, uint32_t count)
 {
-	int n = lane->api->poll(lane->end, lane->queue, lane->op.code,
+	const struct cli_side *side = lane->side;
+	int n = side->api->poll(side->end, lane->queue, lane->op.code,
 				count < CLI_POLL_AT_ONCE ? count : CLI_POLL_AT_ONCE, &lane->bytes);
 
 	if (n > 0)
@@ -123,8 +132,18 @@ static int lane_poll(struct lane *lane, uint32_t count)
 	return n;
 }
 
-static bool lane_arrived(const struct lane *lane, uint64_t number)
+/* 1 when the peer's message with that number is there; 0, or -1. */
+static int lane_arrived(const struct lane *lane, uint64_t number)
 {
+	if (lane->messages) {
+		const struct cli_inbox *box = &lane->side->inbox[lane->queue];
+
+		if (box->taken < number && cli_inbox_take(lane->side, lane->plan, lane->queue) < 0)
+			return -1;
+		return box->taken >= number;
+	}
+	if (!lane->awaited)
+		return 1;
 	if (lane->byte)
 		return atomic_load_explicit((_Atomic uint8_t *)lane->awaited,
 					    memory_order_acquire) == (uint8_t)number;
@@ -139,13 +158,14 @@ struct spin {
 	bool share; /* one core: the other process runs only when we let it */
 };
 
-static struct spin spin_for(const struct cli_result *result)
+static struct spin spin_for(const struct cli_plan *plan, const struct cli_result *result)
 {
 	cpu_set_t set;
 
 	return (struct spin){
-		.drive = strcmp(result->path, "self") != 0 && strcmp(result->path, "map") != 0 &&
-			 strcmp(result->path, "cma") != 0,
+		.drive = (strcmp(result->path, "self") != 0 && strcmp(result->path, "map") != 0 &&
+			  strcmp(result->path, "cma") != 0) ||
+			 cli_opcode_receives(plan->op),
 		.share = sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) < 2,
 	};
 }
@@ -161,13 +181,14 @@ static bool spin_on(struct spin *spin)
 }
 
 /* Once in a while during a spin: 0 to go on, -1 with the reason why not. */
-static int look_around(struct cli_side *side, uint64_t since)
+static int look_around(struct cli_side *side, bool both, uint64_t since)
 {
 	struct cli_talk msg;
 
 	if (cli_interrupted())
 		return cli_fail("interrupted");
-	if (cli_talk_pending(side->fd)) {
+	/* When both send, the other side may have ended before us and said so. */
+	if (!both && cli_talk_pending(side->fd)) {
 		cli_talk_recv(side->fd, &msg, TALK_DONE, 1000);
 		return -1;
 	}
@@ -194,10 +215,13 @@ static int ping_wait(struct cli_side *side, struct lane *lane, uint64_t since, s
 	for (;;) {
 		if ((lane->done < lane->posted || spin->drive) && lane_poll(lane, 1) < 0)
 			return -1;
-		if (lane->done == lane->posted &&
-		    (!lane->awaited || lane_arrived(lane, lane->posted)))
-			return 0;
-		if (spin_on(spin) && look_around(side, since))
+		if (lane->done == lane->posted) {
+			int arrived = lane_arrived(lane, lane->posted);
+
+			if (arrived)
+				return arrived < 0 ? -1 : 0;
+		}
+		if (spin_on(spin) && look_around(side, false, since))
 			return -1;
 	}
 }
@@ -206,7 +230,7 @@ int cli_side_ping(struct cli_side *side, const struct cli_plan *plan, struct cli
 		  struct cli_histogram *samples, struct cli_result *result)
 {
 	uint64_t total = plan->iterations ? plan->iterations : UINT64_MAX, start, end, then;
-	struct spin spin = spin_for(result);
+	struct spin spin = spin_for(plan, result);
 	struct lane lane;
 	int rc = 0;
 
@@ -244,8 +268,9 @@ int cli_side_ping(struct cli_side *side, const struct cli_plan *plan, struct cli
 
 int cli_side_pong(struct cli_side *side, const struct cli_plan *plan, struct cli_result *result)
 {
-	struct spin spin = spin_for(result);
+	struct spin spin = spin_for(plan, result);
 	struct lane lane;
+	int arrived;
 
 	lane_start(&lane, side, plan, 0);
 	count_paths(result, false);
@@ -253,8 +278,9 @@ int cli_side_pong(struct cli_side *side, const struct cli_plan *plan, struct cli
 		/* The source may change only when nothing is in flight. */
 		if ((lane.done < lane.posted || spin.drive) && lane_poll(&lane, 1) < 0)
 			return -1;
-		if (lane.done == lane.posted && lane_arrived(&lane, lane.posted + 1)) {
-			if (lane_post(&lane))
+		arrived = lane.done == lane.posted ? lane_arrived(&lane, lane.posted + 1) : 0;
+		if (arrived) {
+			if (arrived < 0 || lane_post(&lane))
 				return -1;
 			spin.count = 0;
 		} else if (spin_on(&spin) && cli_talk_pending(side->fd)) {
@@ -284,6 +310,8 @@ static int64_t stream_round(struct lane *lane, const struct cli_plan *plan, uint
 		if (n < 0)
 			return -1;
 		taken += n;
+		if (plan->both && lane->messages && cli_inbox_take(lane->side, plan, q) < 0)
+			return -1;
 		if (lane->done < lane->posted || lane->posted < target)
 			*busy = true;
 	}
@@ -307,7 +335,7 @@ int cli_side_stream(struct cli_side *side, const struct cli_plan *plan, struct c
 {
 	uint64_t target = plan->iterations ? plan->iterations : UINT64_MAX, start, end, then, now;
 	struct lane *lane = calloc(plan->queues, sizeof(*lane));
-	struct spin spin = spin_for(result);
+	struct spin spin = spin_for(plan, result);
 	uint64_t done = 0;
 	bool busy = true;
 	int rc = 0;
@@ -327,7 +355,7 @@ int cli_side_stream(struct cli_side *side, const struct cli_plan *plan, struct c
 			done += (uint64_t)n;
 			then = now;
 			spin.count = 0;
-		} else if (n < 0 || (spin_on(&spin) && look_around(side, then))) {
+		} else if (n < 0 || (spin_on(&spin) && look_around(side, plan->both, then))) {
 			rc = -1;
 		}
 		if (now >= end || cli_interrupted())

@@ -23,6 +23,7 @@ enum cli_talk_type {
 	TALK_ADD,   /* region, offset, value: so many atomic increments -> READY, then done */
 	TALK_TRY,   /* desc, value = path: use it -> value = 1 or 0, result.path, why, ns, text */
 	TALK_JOIN,  /* plan, value = enum cli_memory, desc: take part in a test -> desc */
+	TALK_PAIR,  /* offset, text: ids of the asker's queues from there on -> text: the owner's */
 	TALK_RUN,   /* plan, seed: get ready for one run, then serve it -> READY */
 	TALK_STOP,  /* result: the run is over -> result, text = what did not verify */
 	TALK_READY,

@@ -100,6 +100,21 @@ static void example_with_a_key(void **state)
 	assert_int_equal(proc_join(server, PATIENCE), 0);
 }
 
+static void messages_between_hosts(void **state)
+{
+	pid_t server;
+
+	(void)state;
+	assert_int_equal(on(0, "xtal key new urma.key"), 0);
+	server = start_on(0, "export XTAL_KEY_FILE=urma.key; xtal perf --server 10.77.0.1");
+	assert_int_equal(on(1,
+			    "export XTAL_KEY_FILE=urma.key; for i in 1 2 3 4 5 6 7 8 9; do "
+			    "xtal perf send_lat --api urma -n 200 --client 10.77.0.1 > out 2>&1 && "
+			    "grep -qw tcp out && exit 0; sleep 0.2; done; cat out; exit 1"),
+			 0);
+	assert_int_equal(proc_join(server, PATIENCE), 0);
+}
+
 /* Without a key the device does not open, and the example says what to do. */
 static void example_without_a_key(void **state)
 {
@@ -113,6 +128,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(readme_commands, begin, end),
+		cmocka_unit_test_setup_teardown(messages_between_hosts, begin, end),
 		cmocka_unit_test_setup_teardown(example_with_a_key, begin, end),
 		cmocka_unit_test_setup_teardown(example_without_a_key, begin, end),
 	};

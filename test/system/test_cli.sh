@@ -178,6 +178,17 @@ test_usage() {
 	usage "perf atomic sizes" 'not for atomics' perf cas_lat -a
 	usage "perf ambiguous" 'ambiguous' perf write_lat --s 8
 	usage "perf server and client" 'exclude each other' perf write_lat --server x --client y
+	usage "perf api" "there is no api 'verbs'; cdma and urma are" perf write_lat --api verbs
+	usage "perf api without a name" 'option --api needs a value' perf write_lat --api
+	usage "perf send of cdma" 'send is no operation of cdma: with --api urma' perf send_lat
+	usage "perf swap of cdma" 'swap is no operation of cdma' perf swap_bw --api=cdma
+	usage "perf send by stores" '--path wants ring, tcp or auto' perf send_lat --api urma --path map
+	usage "perf write_imm by stores" '--path wants ring, tcp or auto' \
+		perf --api urma --path=self write_imm_bw
+	usage "perf half a name" "no test 'write_imm': .*with --api urma also send, write_imm or swap" \
+		perf --api urma write_imm
+	usage "perf swap size" 'swap works on 4 or 8 bytes, not 16' perf swap_lat --api urma -s 16
+	usage "perf swap sizes" 'not for atomics' perf swap_bw --api urma -a
 	usage "perf self client" 'no --client' perf write_lat --path self --client y
 	usage "owner by hand" 'not by hand' owner
 	usage "key without a word" "new FILE" key
@@ -352,6 +363,36 @@ test_perf() {
 	check "perf: nobody left" none_left
 }
 
+# The same through URMA, and what only that has.
+test_perf_urma() {
+	local path op
+
+	for op in write read notify cas faa swap; do
+		perf ring "j['api'] == 'urma'" ${op}_lat -n 100 --api urma
+	done
+	for path in self map cma tcp; do
+		usable $path || continue
+		perf $path "j['api'] == 'urma'" notify_lat -n 100 --api urma
+		perf $path "r['operations'] == 300" write_bw --api urma -n 50 -q 3 -t 7 -b -s 1000
+	done
+	perf map True cas_bw --api urma -n 50 -s 16
+	for path in ring tcp; do
+		for op in send write_imm; do
+			perf $path "0 < l['min'] <= l['median'] and r['iterations'] == 200" \
+				${op}_lat --api urma -n 200
+			perf $path "r['operations'] == 600" ${op}_bw --api urma -n 100 -q 3 -t 7 -b -s 1000
+		done
+	done
+	perf ring True send_bw --api urma -n 10 -q 70
+	run "send of all sizes" 0 perf send_bw --api urma -a -n 2 --json --memory malloc || return
+	json "send of all sizes" "[r['size'] for r in j['rows']] == [2 ** i for i in range(1, 24)]" \
+		"all(r['verified'] and r['path'] == 'ring' for r in j['rows'])"
+	run "send_lat for people" 0 perf send_lat --api urma -n 100 || return
+	check "send_lat names the API" out_has '^send_lat of urma between process'
+	check "send_lat says how it is measured" out_has 'ping-pong, half a round trip'
+	check "perf of urma: nobody left" none_left
+}
+
 test_report() {
 	run "write_lat" 0 perf write_lat -s 8 -n 1000 || return
 	check "row for xtal_alloc memory over map" out_has '^xtal_alloc +map '
@@ -400,6 +441,11 @@ test_two_shells() {
 	run "client chooses the path" 0 perf write_lat -n 100 --client "$name" --json --path ring
 	json "client chooses the path" "all(r['path_chosen'] == 'ring' for r in j['rows'])"
 	wait $server
+
+	serve --server="$name"
+	run "client chooses the API" 0 perf send_lat --api urma -n 100 --client "$name" --json
+	json "client chooses the API" "all(r['verified'] for r in j['rows']) and j['api'] == 'urma'"
+	wait $server
 	check "nobody left" none_left
 }
 
@@ -420,6 +466,12 @@ test_addresses() {
 	check "server at an address ends well" test $? -eq 0
 	serve --server "[::1]:$port"
 	run "client without a number for IPv6" 1 perf write_lat -n 100 --client "[::1]:$port"
+	kill $server 2>/dev/null
+	wait $server 2>/dev/null
+	XTAL_DEVICES=::1 serve --server "[::1]:$port"
+	XTAL_DEVICES=::1 run "client through URMA, which needs no number" 0 \
+		perf send_bw --api urma -n 100 --client "[::1]:$port" --json
+	json "client through URMA" "all(r['verified'] for r in j['rows'])"
 	kill $server 2>/dev/null
 	wait $server 2>/dev/null
 	run "no server at an address" 1 perf write_lat --client "127.0.0.1:$port"
@@ -512,6 +564,7 @@ test_devices
 test_key
 test_demo
 test_perf
+test_perf_urma
 test_report
 test_two_shells
 test_addresses
