@@ -12,8 +12,8 @@
  * stored after the last byte of the last piece.
  *
  * A SEND goes to an endpoint's receive queue (key, token), in pieces like a WRITE. One that cannot be
- * received yet is answered NOT_READY, and so is one that follows it (names its id in notify.addr)
- * until it has come again: SENDs of one queue are received in order.
+ * received yet is answered NOT_READY, and so is what follows it in its queue (notify.token and
+ * FROM_JETTY), until one comes that follows none: SENDs of one queue are received in order.
  */
 #ifndef XTAL_WIRE_MESSAGE_H
 #define XTAL_WIRE_MESSAGE_H
@@ -113,8 +113,8 @@ struct xtal_msg {
 	 * immediate value, a hint (one byte). NOT_READY: ns until it may come again, or 0; 0. */
 	uint64_t operand[2];
 	uint64_t compare[2]; /* CAS. SEND: the sender's EID, high and low */
-	/* WRITE. SEND: addr: the id of the SEND before it that was not answered, or 0; data: how many
-	 * bytes SEND_WRITTEN has; tid, token: the sender's tid, and its queue's id. */
+	/* WRITE. SEND: addr: the id of the one that it follows, or 0 when none is under way; data: how
+	 * many bytes SEND_WRITTEN has; tid, token: the sender's tid, and its queue's id. */
 	struct xtal_msg_notify notify;
 	uint64_t expiry; /* requests: not to be executed after this, target's clock; 0: no limit */
 	uint64_t stamp;  /* sender's clock, ns */

@@ -153,31 +153,48 @@ static enum xtal_responder_kind kind_of(enum xtal_msg_type type)
 	return XTAL_RESPONDER_DROP;
 }
 
-/* The place of a SEND among those that were refused, or NULL. */
-static uint64_t *refused(struct xtal_responder *r, uint64_t id)
+/* The sender's queue of a SEND; never 0. */
+static uint64_t queue_of(uint16_t flags, const struct xtal_msg_notify *notify)
 {
-	for (unsigned i = 0; id != 0 && i < XTAL_RESPONDER_REFUSED; i++)
-		if (r->refused[i] == id)
+	return UINT64_C(1) << 63 | (uint64_t)(flags & XTAL_MSG_FROM_JETTY) << 32 | notify->token;
+}
+
+/* The place of a queue among those of which a SEND was refused, or NULL. */
+static uint64_t *refused(struct xtal_responder *r, uint64_t queue)
+{
+	for (unsigned i = 0; r->refusing != 0 && i < XTAL_RESPONDER_REFUSED; i++)
+		if (r->refused[i] == queue)
 			return &r->refused[i];
 	return NULL;
 }
 
-static void refuse(struct xtal_responder *r, uint64_t id)
+static void refuse(struct xtal_responder *r, uint64_t queue)
 {
-	r->refused[r->refused_at++ % XTAL_RESPONDER_REFUSED] = id;
+	uint64_t *place = &r->refused[r->refused_at % XTAL_RESPONDER_REFUSED];
+
+	if (refused(r, queue))
+		return;
+	r->refused_at++;
+	r->refusing += *place == 0;
+	*place = queue;
 }
 
-/* A SEND begins. True: the one before it has not been received yet. */
+/*
+ * A SEND begins. True: one in front of it was not received, and has not come again. Its queue is
+ * what is remembered, not the SEND that it names: that one may have been given up before it came,
+ * and would not be known here.
+ */
 static bool must_wait(struct xtal_responder *r, const struct xtal_msg *m)
 {
-	uint64_t *again = refused(r, m->id);
+	uint64_t *place = refused(r, queue_of(m->flags, &m->notify));
 
-	if (again)
-		*again = 0;
-	if (m->notify.addr == m->id || !refused(r, m->notify.addr))
+	if (!place)
 		return false;
-	refuse(r, m->id);
-	return true;
+	if (m->notify.addr != 0)
+		return true;
+	*place = 0;
+	r->refusing--;
+	return false;
 }
 
 static void feed_request(struct xtal_responder *r, const struct xtal_msg *m, bool first,
@@ -286,7 +303,7 @@ bool xtal_responder_result(struct xtal_responder *r, const struct xtal_responder
 		uint64_t pause = 0;
 
 		if (e->kind == XTAL_RESPONDER_SEND && status == XTAL_NOT_READY) {
-			refuse(r, e->id);
+			refuse(r, queue_of(e->flags, &e->notify));
 			pause = !old                          ? 0
 				: old[0] < XTAL_MSG_MAX_PAUSE ? old[0]
 							      : XTAL_MSG_MAX_PAUSE;

@@ -10,8 +10,9 @@
  * once, and its remaining pieces are ignored. One that its initiator abandons (the next frame
  * begins another, or its frames were cancelled in the carrier) is not answered.
  *
- * A SEND may end as NOT_READY. Its initiator sends it again; those behind it in its queue, which
- * are on their way, are answered NOT_READY too until then.
+ * A SEND may end as NOT_READY. Its initiator sends it again, when all that followed it in its queue
+ * have been answered or given up; they are answered NOT_READY too, until one comes that follows
+ * none.
  *
  * What the machine does not know, the executor checks: token, range, right, alignment,
  * revocation. Every effect names the whole range: check all of it on `first`, so that a failing
@@ -55,8 +56,8 @@ struct xtal_responder_effect {
 	const char *why;       /* of a DROP or a refusal, else NULL */
 };
 
-/* SENDs that were answered NOT_READY lately: what follows one of them is not received either. At
- * least as many as an initiator may have under way. */
+/* Queues of which a SEND was answered NOT_READY lately: what follows it is not received either. At
+ * least as many as an initiator may have SENDs under way. */
 #define XTAL_RESPONDER_REFUSED 64u
 
 /* The outcome of a WRITE, an ATOMIC or a SEND, for replay. A READ has none: it is executed again. */
@@ -95,8 +96,8 @@ struct xtal_responder {
 	uint64_t waiting_at;  /* ... and began here in its operation */
 	bool resumed;         /* the next frame may be in the middle of a READ */
 	bool dropped;
-	uint64_t refused[XTAL_RESPONDER_REFUSED]; /* ids; 0: none */
-	uint32_t refused_at;                      /* the next one's place */
+	uint64_t refused[XTAL_RESPONDER_REFUSED]; /* queues; 0: none */
+	uint32_t refused_at, refusing;            /* the next one's place; how many there are */
 };
 
 /* Errors: -EINVAL. */

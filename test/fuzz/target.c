@@ -23,8 +23,10 @@ struct hostile {
 	uint64_t now, seq, attempt, received; /* as an honest initiator would count */
 	uint64_t executed;                    /* the newest frame that changed something */
 	bool any_executed;
-	uint64_t
-		held; /* id of a SEND that was answered NOT_READY and has not come again; 0: none */
+	bool holds; /* a SEND was answered NOT_READY, and none of its queue that follows none has
+		     * come since */
+	uint32_t held_token;
+	uint16_t held_flags;
 	uint64_t answers; /* numbers of this connection */
 	uint8_t memory[MEMORY];
 	uint8_t flip_at, flip;
@@ -74,6 +76,18 @@ static bool granted(const struct xtal_responder_effect *e)
 	       e->total <= MEMORY - (e->addr - BASE);
 }
 
+/* However it ends, nothing of its queue waits any more for one that was not received. */
+static void begin_message(struct hostile *h)
+{
+	const struct xtal_responder_effect *e = &h->t.effect;
+
+	if (!h->holds || e->notify.token != h->held_token ||
+	    (e->flags & XTAL_MSG_FROM_JETTY) != h->held_flags)
+		return;
+	fuzz_must(e->notify.addr == 0, "nothing overtakes a message that was not received");
+	h->holds = false;
+}
+
 static void execute(struct hostile *h)
 {
 	const struct xtal_responder_effect *e = &h->t.effect;
@@ -91,11 +105,10 @@ static void execute(struct hostile *h)
 		h->any_executed = true;
 	}
 	if (e->kind == XTAL_RESPONDER_SEND && e->first) {
-		fuzz_must(e->notify.addr == 0 || e->notify.addr == e->id ||
-				  e->notify.addr != h->held,
-			  "nothing overtakes a message that was not received");
 		if (granted(e) && e->id & 1) {
-			h->held = e->id;
+			h->holds = true;
+			h->held_token = e->notify.token;
+			h->held_flags = e->flags & XTAL_MSG_FROM_JETTY;
 			xtal_target_result(&h->t, XTAL_NOT_READY, NULL, h->now);
 			return;
 		}
@@ -142,10 +155,8 @@ static void feed(struct hostile *h, const uint8_t *bytes, size_t len)
 		case XTAL_TARGET_MORE:
 			break;
 		case XTAL_TARGET_EXECUTE:
-			/* It has come again: however it ends, nothing waits for it any more. */
-			if (h->t.effect.kind == XTAL_RESPONDER_SEND && h->t.effect.first &&
-			    h->t.effect.id == h->held)
-				h->held = 0;
+			if (h->t.effect.kind == XTAL_RESPONDER_SEND && h->t.effect.first)
+				begin_message(h);
 			if (xtal_target_payload(&h->t, &addr) == 0)
 				execute(h);
 			break;
@@ -162,7 +173,7 @@ static void feed(struct hostile *h, const uint8_t *bytes, size_t len)
 			hang_up(h);
 			h->session = false;
 			h->any_executed = false;
-			h->held = 0;
+			h->holds = false;
 			break;
 		}
 	}
@@ -234,7 +245,7 @@ static void say_hello(struct hostile *h)
 	} else {
 		err = xtal_target_init(&h->t, &c, &hello, h->now);
 		h->any_executed = false;
-		h->held = 0; /* a session of its own, which knows of no message before */
+		h->holds = false; /* a session of its own, which knows of no message before */
 	}
 	h->session = h->open = err == 0;
 	if (err)
@@ -347,7 +358,7 @@ static void step(struct hostile *h)
 		send(h);
 		hang_up(h);
 		h->session = h->any_executed = false;
-		h->held = 0;
+		h->holds = false;
 		break;
 	default:
 		request(h);

@@ -48,17 +48,28 @@ static void check_reason(struct sim *w, uint32_t link)
 	sim_fail(w, "link %u ends: %s", link, why);
 }
 
+/* The requester has done with an operation. */
+static void ended(struct sim *w, uint64_t cookie, enum xtal_status status, const uint64_t old[2])
+{
+	if (w->op[cookie - 1].request.type == XTAL_MSG_SEND)
+		sim_queue_answer(w, cookie, status, old[0]);
+	else
+		sim_model_complete(w, cookie, status, old);
+}
+
 static void finish_all(struct sim *w, uint32_t link)
 {
 	struct sim_link *l = &w->link[link];
 	struct xtal_requester_effect e;
 	static const uint64_t none[2];
+	bool lay_idle = strcmp(l->initiator.why, "the connection went while nothing was open") == 0;
 
 	sim_note(w, "ended", link, l->initiator.status, 0);
 	check_reason(w, link);
 	leave(w, link);
 	while (xtal_requester_fail_next(&l->requester, l->initiator.status, &e))
-		sim_model_complete(w, e.cookie, e.status, none);
+		ended(w, e.cookie, e.status, none);
+	sim_queues_leave(w, link, l->initiator.status, lay_idle);
 }
 
 /* A connection that moves is not hung up on for its silence. */
@@ -95,7 +106,7 @@ static void handle(struct sim *w, uint32_t link, const struct xtal_initiator_eve
 		break;
 	case XTAL_INITIATOR_ANSWER:
 		if (e->effect.finished)
-			sim_model_complete(w, e->effect.cookie, e->effect.status, e->effect.old);
+			ended(w, e->effect.cookie, e->effect.status, e->effect.old);
 		break;
 	case XTAL_INITIATOR_HANG_UP:
 		sim_note(w, "hang up", link, 0, 0);
@@ -167,7 +178,7 @@ static void expire(struct sim *w, uint32_t link)
 
 	while (xtal_requester_next_expired(&l->requester, sim_clock(w, l->from), &late)) {
 		xtal_requester_abandon(&l->requester, late.cookie, false);
-		sim_model_complete(w, late.cookie, XTAL_UNREACHABLE, none);
+		ended(w, late.cookie, XTAL_UNREACHABLE, none);
 	}
 }
 
@@ -182,6 +193,9 @@ void sim_link_run(struct sim *w, uint32_t link)
 	expire(w, link);
 	xtal_initiator_tick(&l->initiator, sim_clock(w, l->from), &e);
 	handle(w, link, &e);
+	sim_queues_run(w, link);
+	if (l->leaving && sim_queues_empty(w, link))
+		xtal_initiator_close(&l->initiator);
 	send(w, link);
 	if (l->initiator.state == XTAL_SESSION_ENDED) {
 		finish_all(w, link);

@@ -21,6 +21,7 @@ static void forget(struct sim *w, uint32_t session)
 
 	if (s->conn != 0)
 		w->conn[s->conn - 1].session = 0;
+	sim_receive_abandon(w, s);
 	s->used = false;
 	s->conn = 0;
 	s->timer++;
@@ -208,9 +209,41 @@ static void execute(struct sim *w, struct sim_session *s)
 	enum xtal_status status = sim_model_begin(w, s, e);
 	uint64_t old[2] = { 0, 0 };
 
-	if (status == XTAL_OK)
+	if (status == XTAL_OK && e->kind == XTAL_RESPONDER_SEND)
+		status = e->last ? sim_receive_end(w, s, e) : XTAL_OK;
+	else if (status == XTAL_OK)
 		sim_model_execute(w, s, e, old);
 	xtal_target_result(&s->target, status, old, sim_clock(w, s->node));
+}
+
+/* The header of a request has arrived. */
+static void begin(struct sim *w, struct sim_session *s, const struct xtal_responder_effect *e)
+{
+	uint64_t pause[2] = { 0, 0 }, addr;
+	enum xtal_status status = XTAL_OK;
+
+	if (e->first && e->kind == XTAL_RESPONDER_SEND)
+		status = sim_receive_begin(w, s, e, pause);
+	else if (e->first)
+		sim_receive_abandon(w, s); /* the rest of it does not come */
+	if (status != XTAL_OK)
+		xtal_target_result(&s->target, status, pause, sim_clock(w, s->node));
+	else if (xtal_target_payload(&s->target, &addr) == 0)
+		execute(w, s);
+}
+
+static enum xtal_status land(struct sim *w, struct sim_session *s, uint64_t offset,
+			     const uint8_t *bytes, uint32_t n)
+{
+	const struct xtal_responder_effect *e = &s->target.effect;
+	enum xtal_status status = sim_model_begin(w, s, e);
+
+	if (status != XTAL_OK)
+		return status;
+	if (e->kind == XTAL_RESPONDER_SEND)
+		return sim_receive_land(w, s, e, offset, bytes, n);
+	sim_model_land(w, s, e, offset, bytes, n);
+	return XTAL_OK;
 }
 
 /* One step. False: nothing more can be done now. */
@@ -233,12 +266,11 @@ static bool step(struct sim *w, uint32_t conn, struct sim_session *s)
 			sim_target_closed(w, conn);
 			return false;
 		}
-		status = sim_model_begin(w, s, &t->effect);
+		status = land(w, s, t->effect.len - left, bytes, n);
 		if (status != XTAL_OK) { /* the rest of the payload is eaten */
 			xtal_target_result(t, status, NULL, now);
 			return true;
 		}
-		sim_model_land(w, s, &t->effect, t->effect.len - left, bytes, n);
 		sim_conn_taken(w, conn, SIM_TARGET, n);
 		xtal_target_landed(t, n);
 		if (n == left)
@@ -252,8 +284,7 @@ static bool step(struct sim *w, uint32_t conn, struct sim_session *s)
 	case XTAL_TARGET_MORE:
 		return n != 0;
 	case XTAL_TARGET_EXECUTE:
-		if (xtal_target_payload(t, &addr) == 0)
-			execute(w, s);
+		begin(w, s, &e.effect);
 		return true;
 	case XTAL_TARGET_SEND:
 		send(w, conn, s);

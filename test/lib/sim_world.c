@@ -119,6 +119,7 @@ static void start_node(struct sim *w, uint32_t node)
 	n->life++;
 	memset(n->memory, 0, sizeof(n->memory));
 	memset(n->model, 0, sizeof(n->model));
+	sim_receive_start(w, node);
 }
 
 /* The process ends; the kernel closes its connections, the network may lose that news. */
@@ -200,6 +201,8 @@ static void fault(struct sim *w)
 		sim_schedule(w, w->now + rng_below(&w->rng, w->limit), SIM_FAULT, 0, 0);
 	if (kind < 15 && !w->gentle) {
 		cut_off(w, node);
+	} else if (kind < 20 && !w->gentle && w->messages) {
+		sim_receive_withdraw(w, node);
 	} else if (kind < 35 && w->conns != 0) {
 		stall(w);
 	} else if (kind < 50 && w->conns != 0) {
@@ -232,7 +235,7 @@ static uint32_t link_for(struct sim *w, uint32_t from)
 
 		if (!l->over && l->from == from && l->to == to && l->life == w->node[from].life &&
 		    l->to_life == w->node[to].life && l->initiator.state != XTAL_SESSION_ENDED &&
-		    !l->initiator.closing)
+		    !l->initiator.closing && !l->leaving)
 			return k;
 	}
 	return sim_link_new(w, from, to);
@@ -252,8 +255,12 @@ static void post(struct sim *w, uint32_t node, uint32_t many)
 	    sim_chance(w, 100)) /* while work is under way */
 		w->conn[w->link[link].conn - 1].to[rng_below(&w->rng, 2)].stalled_until =
 			w->now + rng_below(&w->rng, w->limit / 4);
-	if (sim_chance(w, 60))
-		xtal_initiator_close(&w->link[link].initiator);
+	if (sim_chance(w, 60)) {
+		if (w->gentle || sim_chance(w, 500))
+			w->link[link].leaving = true;
+		else
+			xtal_initiator_close(&w->link[link].initiator);
+	}
 	sim_link_run(w, link);
 }
 
@@ -315,6 +322,10 @@ static uint32_t who(const struct sim *w, const struct sim_event *e)
 	case SIM_TIMER:
 	case SIM_CONNECT:
 		return w->link[e->a].from;
+	case SIM_AGAIN:
+		return w->link[w->queue[e->a].link].from;
+	case SIM_RECEIVE:
+		return e->a;
 	case SIM_EXPIRE:
 		return w->session[e->a].node;
 	case SIM_DELIVER:
@@ -350,6 +361,12 @@ static void handle(struct sim *w, const struct sim_event *e)
 	case SIM_CONNECT:
 		connect(w, e->a);
 		break;
+	case SIM_AGAIN:
+		sim_queue_again(w, e->a);
+		break;
+	case SIM_RECEIVE:
+		sim_receive_more(w, e->a, e->b);
+		break;
 	case SIM_FAULT:
 		fault(w);
 		break;
@@ -368,6 +385,7 @@ static void begin(struct sim *w, uint64_t seed, bool trace)
 	w->hash = UINT64_C(0xcbf29ce484222325);
 	w->rng.state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	w->gentle = sim_chance(w, 400);
+	w->messages = sim_chance(w, 500);
 	w->limit = 4000 * SIM_MS;
 	w->piece = 32u << rng_below(&w->rng, 6);
 	w->nodes = 2 + (uint32_t)rng_below(&w->rng, SIM_NODES - 1);

@@ -102,6 +102,22 @@ plant early-free $wire/requester.c \
 	'!xtal_seq_after(s->first_seq + s->frames - 1, seq))' 'seq != s->first_seq - 100)'
 # no sign of progress while a long WRITE is executed
 plant no-news $wire/target.c 'if (t->replying || now - t->spoke_at < XTAL_SESSION_NEWS)' 'if (1)'
+# a message whose answer was lost is taken for one that was not received, and sent again
+plant double-delivery $wire/requester.c '.status = m->status,' \
+	'.status = s->request.type == XTAL_MSG_SEND && !xtal_seq_after(m->ack, r->acked) ?
+		XTAL_NOT_READY : m->status,'
+# ... or comes again by itself
+plant message-from-start $wire/requester_end.c $'if (s->request.type == XTAL_MSG_READ) {\n\t\ts->frames' \
+	'if (s->request.type == XTAL_MSG_READ || s->request.type == XTAL_MSG_SEND) { s->frames'
+# messages have no lease, and arrive after they were reported failed
+plant late-delivery $wire/requester.c '.expiry = lease_of(r, s),' \
+	'.expiry = q->type == XTAL_MSG_SEND ? 0 : lease_of(r, s),'
+# a message is received although one in front of it was not
+plant overtaking $wire/responder.c 'if (m->notify.addr != 0)' 'if (0)'
+# ... once the connection has been replaced
+plant forgotten-refusal $wire/responder.c 'r->resumed = true;' 'r->resumed = true; r->refusing = 0;'
+# a queue that was refused once waits for ever
+plant refused-for-ever $wire/responder.c 'if (m->notify.addr != 0)' 'if (1)'
 # dead connections are waited for
 plant no-silence $wire/initiator.c 'if (now < later(i->asked_at, i->config.silence))' 'if (1)'
 

@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 	struct sim *w = calloc(1, sizeof(*w));
 	uint64_t seeds = number("XTAL_TEST_SIM_SEEDS", getenv("XTAL_TEST_SOAK") ? SOAK : MANY);
 	uint64_t scale = number("XTAL_TEST_SCALE", 100), first = number("XTAL_TEST_SIM_FIRST", 1);
-	uint64_t ok = 0, errors = 0, resumes = 0, replays = 0;
+	uint64_t ok = 0, errors = 0, resumes = 0, replays = 0, sent = 0, again = 0;
 	uint64_t most = number("XTAL_TEST_SIM_FAILURES", 10);
 	unsigned failed = 0;
 
@@ -69,6 +69,8 @@ int main(int argc, char **argv)
 		errors += w->done_error;
 		resumes += w->resumes;
 		replays += w->replays;
+		sent += w->sent;
+		again += w->again;
 		if (good && (!sim_run(w, seed, false) || w->hash != hash)) {
 			good = false;
 			sim_fail(w, "the second run is another one");
@@ -79,12 +81,14 @@ int main(int argc, char **argv)
 		}
 	}
 	printf("%llu seeds, %u failed; %llu operations ended well, %llu with an error; %llu "
-	       "resumptions, %llu answers replayed\n",
+	       "resumptions, %llu answers replayed; %llu messages received, %llu times some came "
+	       "again\n",
 	       (unsigned long long)seeds, failed, (unsigned long long)ok,
-	       (unsigned long long)errors, (unsigned long long)resumes,
-	       (unsigned long long)replays);
+	       (unsigned long long)errors, (unsigned long long)resumes, (unsigned long long)replays,
+	       (unsigned long long)sent, (unsigned long long)again);
 	/* a world in which nothing is ever resumed tests nothing */
-	if (seeds >= 100 && (resumes < seeds / 10 || replays < seeds / 100 || ok < seeds)) {
+	if (seeds >= 100 && (resumes < seeds / 10 || replays < seeds / 100 || ok < seeds ||
+			     sent < seeds || again < seeds / 4)) {
 		printf("too little happened\n");
 		failed++;
 	}

@@ -157,6 +157,7 @@ static void submit(struct world *w)
 	q.cookie = cookie_of(i, s->next);
 	q.operand[0] = s->next;
 	q.notify.addr = s->inflight ? s->last : 0;
+	q.notify.token = i;
 	assert_int_equal(xtal_requester_submit(&w->out, &q), 0);
 	s->last = q.cookie;
 	s->next++;
@@ -317,12 +318,64 @@ static void each_is_received_once_and_in_order(void **state)
 	}
 }
 
+/* How the target answers one more message. */
+static enum xtal_status meets(struct xtal_responder *in, struct xtal_msg *m, bool ready)
+{
+	struct xtal_responder_effect e;
+	struct xtal_msg answer;
+
+	m->seq = xtal_responder_consumed(in) + 1;
+	assert_null(xtal_msg_check(m));
+	xtal_responder_feed(in, m, 1, &e);
+	if (e.kind == XTAL_RESPONDER_REPLY)
+		return e.reply.status;
+	assert_int_equal(e.kind, XTAL_RESPONDER_SEND);
+	assert_true(
+		xtal_responder_result(in, &e, ready ? XTAL_OK : XTAL_NOT_READY, NULL, 1, &answer));
+	return answer.status;
+}
+
+/* One that never came, because its initiator gave it up, hides nothing from those behind it. */
+static void a_gap_does_not_let_others_overtake(void **state)
+{
+	static struct xtal_responder_result cache[8];
+	const struct xtal_responder_config c = {
+		.cache = cache, .cache_size = 8, .piece = PIECE, .incarnation = 7, .first_seq = 1
+	};
+	struct xtal_msg first = { .type = XTAL_MSG_SEND,
+				  .operand_size = XTAL_MSG_SEND_PLAIN,
+				  .id = 101,
+				  .incarnation = 7,
+				  .notify.token = 5 };
+	struct xtal_msg third = first, jetty = first, other = first;
+	struct xtal_responder in;
+
+	(void)state;
+	assert_int_equal(xtal_responder_init(&in, &c), 0);
+	third.id = 103;
+	third.notify.addr = 102; /* the one that did not come */
+	jetty.id = 104;          /* another queue, of the same number */
+	jetty.notify.addr = 99;
+	jetty.flags = XTAL_MSG_FROM_JETTY;
+	other.id = 105;
+	other.notify = (struct xtal_msg_notify){ .addr = 98, .token = 6 };
+	assert_int_equal(meets(&in, &first, false), XTAL_NOT_READY);
+	assert_int_equal(meets(&in, &third, true), XTAL_NOT_READY);
+	assert_int_equal(meets(&in, &jetty, true), XTAL_OK);
+	assert_int_equal(meets(&in, &other, true), XTAL_OK);
+	assert_int_equal(meets(&in, &third, true), XTAL_NOT_READY);
+	assert_int_equal(meets(&in, &first, true), XTAL_OK); /* it has come again */
+	third.notify.addr = first.id;
+	assert_int_equal(meets(&in, &third, true), XTAL_OK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pause_comes_with_not_ready_only),
 		cmocka_unit_test(frames_of_sends_have_rules),
 		cmocka_unit_test(each_is_received_once_and_in_order),
+		cmocka_unit_test(a_gap_does_not_let_others_overtake),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
