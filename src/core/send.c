@@ -63,7 +63,8 @@ void xtal_send_request(const struct xtal_pending *p, struct xtal_request *r)
 	r->operand[1] = m.hint;
 	r->compare[0] = m.eid.hi;
 	r->compare[1] = m.eid.lo;
-	r->notify.addr = share->last_send == p ? 0 : (uintptr_t)share->last_send;
+	/* Datagrams follow none: one that is dropped does not come again. */
+	r->notify.addr = share->datagram || share->last_send == p ? 0 : (uintptr_t)share->last_send;
 	r->notify.data = m.opcode == XTAL_OP_WRITE_IMM ? m.len : 0;
 	r->notify.tid = m.tid;
 	r->notify.token = m.id;

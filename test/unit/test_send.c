@@ -442,6 +442,36 @@ static void datagrams_are_dropped(void **state)
 	sent(w, XTAL_OK);
 }
 
+/* Nobody sends the first one again, for which the others would have to wait. */
+static void a_dropped_datagram_drops_no_other(void **state)
+{
+	struct world *w = *state;
+	struct xtal_receive_queue_attr ra = { .depth = 4, .max_sges = 1, .id = 78 };
+	struct xtal_endpoint_attr ea = { .id = 7, .jetty = true, .cq = w->bcq, .owner = &owner_b };
+	struct xtal_queue_attr attr = queue_attr(w);
+	struct xtal_op op = message(w, XTAL_OP_SEND, 0, 8);
+	struct xtal_receive_queue *empty;
+	struct xtal_endpoint *ep;
+
+	assert_int_equal(xtal_receive_queue_create(w->b, &ra, &empty), 0);
+	ea.rq = empty;
+	assert_int_equal(xtal_endpoint_create(w->b, &ea, &ep), 0);
+	attr.datagram = true;
+	new_queue(w, attr);
+	op.notify.addr = xtal_endpoint_address(7, true);
+	for (unsigned i = 0; i < 20; i++)
+		receive(w, i * 8, 8, 1000 + i);
+	assert_int_equal(xtal_queue_submit(w->q, &op), 0);
+	for (unsigned i = 0; i < 20; i++)
+		send(w, i, 8);
+	for (unsigned i = 0; i < 21; i++)
+		sent(w, XTAL_OK);
+	for (unsigned i = 0; i < 20; i++)
+		received(w, 1000 + i, i * 8, 8);
+	xtal_endpoint_destroy(&ep);
+	assert_int_equal(xtal_receive_queue_destroy(&empty), 0);
+}
+
 static void a_gone_endpoint_receives_nothing(void **state)
 {
 	struct world *w = *state;
@@ -627,6 +657,7 @@ static int run(const char *path)
 		TEST(flush_done_follows_what_was_received),
 		TEST(an_event_tells_of_a_receive),
 		TEST(datagrams_are_dropped),
+		TEST(a_dropped_datagram_drops_no_other),
 		TEST(a_gone_endpoint_receives_nothing),
 		TEST(an_endpoint_that_does_not_accept_refuses),
 		TEST(memory_that_is_not_there_is_an_error_of_the_receiver),
