@@ -404,9 +404,44 @@ const char *netns_create(struct netns *n, unsigned hosts)
 	return finish(n, step, err ? strerror(-err) : NULL);
 }
 
-const char *netns_create_middle(struct netns *n)
+/* The side towards all hosts but 1. This thread is in its namespace. */
+static int make_front(struct netns *n)
 {
-	const char *step, *why = start(n, 2, &step);
+	int err = make_switch("end0");
+
+	for (unsigned i = 0; !err && i < n->hosts; i += 2) {
+		char port[16];
+
+		netns_enter(n->middle);
+		snprintf(port, sizeof(port), "port%u", i);
+		err = make_pair(port, "eth0", n->host[i]);
+		if (!err)
+			err = set_link(port, true, "end0");
+		netns_enter(n->host[i]);
+		if (!err)
+			err = set_up_end("eth0", i);
+	}
+	netns_enter(n->middle);
+	return err ? err : set_up_end("end0", 1);
+}
+
+static int make_back(struct netns *n)
+{
+	int err;
+
+	netns_enter(n->back);
+	err = make_pair("end0", "eth0", n->host[1]);
+	if (!err)
+		err = set_up_end("end0", 0);
+	if (!err && n->hosts == 3)
+		err = set_addresses("end0", 2);
+	netns_enter(n->host[1]);
+	return err ? err : set_up_end("eth0", 1);
+}
+
+const char *netns_create_middle(struct netns *n, unsigned hosts)
+{
+	const char *step, *why = start(n, hosts, &step);
 	int err = 0;
 
 	if (!why) {
@@ -415,25 +450,20 @@ const char *netns_create_middle(struct netns *n)
 	}
 	if (why)
 		return finish(n, step, why);
-	step = "a pair of interfaces (veth)";
-	for (unsigned i = 0; !err && i < 2; i++) {
-		netns_enter(i ? n->back : n->middle);
-		err = make_pair("end0", "eth0", n->host[i]);
-		if (!err)
-			err = set_up_end("end0", 1 - i); /* he poses as the other host */
-		netns_enter(n->host[i]);
-		if (!err)
-			err = set_up_end("eth0", i);
-	}
-	for (unsigned i = 0; !err && i < 2; i++) {
+	netns_enter(n->middle);
+	step = "interfaces (veth, bridge)";
+	err = make_front(n);
+	if (!err)
+		err = make_back(n);
+	for (unsigned i = 0; !err && i < hosts; i++) {
 		step = "a cable";
 		err = await_carrier(n->host[i], "eth0");
 		if (!err)
 			err = await_ipv6("eth0", i);
 		if (!err)
-			err = await_carrier(i ? n->back : n->middle, "end0");
+			err = await_carrier(i == 1 ? n->back : n->middle, "end0");
 		if (!err)
-			err = await_ipv6("end0", 1 - i);
+			err = await_ipv6("end0", i == 1 ? 0 : 1);
 	}
 	return finish(n, step, err ? strerror(-err) : NULL);
 }

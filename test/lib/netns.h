@@ -4,10 +4,10 @@
  * a name outside this process, so all of it goes with the last process that uses it, however
  * that ends. Host i has, on eth0, 10.77.0.<i+1>, fd77::<i+1> and fe80::77:<i+1>.
  *
- *     host 0 ---+              With a middle man (two hosts only) there is no switch; what each
- *     host 1 ---+-- switch     host takes for the other's address is an end of his:
+ *     host 0 ---+              With a middle man what the others take for host 1's address is
+ *     host 1 ---+-- switch     his, and what host 1 takes for theirs:
  *     host 2 ---+
- *                              host 0 --- front | back --- host 1
+ *                              host 0 (and 2) --- front | back --- host 1
  */
 #ifndef TEST_LIB_NETNS_H
 #define TEST_LIB_NETNS_H
@@ -33,7 +33,7 @@ struct netns {
  * but the user namespace stays).
  */
 const char *netns_create(struct netns *n, unsigned hosts);
-const char *netns_create_middle(struct netns *n);
+const char *netns_create_middle(struct netns *n, unsigned hosts); /* 2 or 3 */
 void netns_destroy(struct netns *n);
 
 /* Moves this thread (of a process with one) into a namespace. Fails the process. */

@@ -265,9 +265,9 @@ static void give(struct connection *c, struct direction *d)
 	}
 }
 
-static int dial(void)
+static int dial(const struct sockaddr_storage *source)
 {
-	const struct sockaddr_storage *target = &p.config.target, *source = &p.config.source;
+	const struct sockaddr_storage *target = &p.config.target;
 	int fd = socket(target->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
@@ -290,16 +290,20 @@ static void accept_one(void)
 	struct proxy_fault fault;
 	struct connection *c;
 	unsigned slot = 0;
-	int a = accept4(p.listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), b;
+	struct sockaddr_storage client;
+	socklen_t len = sizeof(client);
+	int a = accept4(p.listener, (void *)&client, &len, SOCK_NONBLOCK | SOCK_CLOEXEC), b;
 
 	if (a < 0)
 		return;
+	((struct sockaddr_in *)&client)->sin_port = 0; /* IPv6 has it there too */
 	fault = next_fault(number);
 	atomic_fetch_add(&p.control->connections, 1);
 	while (slot < MAX_CONNECTIONS && p.c[slot])
 		slot++;
-	b = slot == MAX_CONNECTIONS || fault.refuse || atomic_load(&p.control->refuse) ? -1
-										       : dial();
+	b = -1;
+	if (slot < MAX_CONNECTIONS && !fault.refuse && !atomic_load(&p.control->refuse))
+		b = dial(p.config.as_client ? &client : &p.config.source);
 	c = b >= 0 ? calloc(1, sizeof(*c)) : NULL;
 	if (!c) {
 		atomic_fetch_add(&p.control->refused, 1);

@@ -42,6 +42,7 @@ struct proxy_config {
 	int listen_ns, connect_ns;
 	struct sockaddr_storage listen, target; /* port 0 to listen on any: see proxy_port() */
 	struct sockaddr_storage source;         /* the address it connects from; family 0: any */
+	bool as_client;                         /* it connects from the client's address */
 	/* The n-th connection gets the n-th entry, later ones the last. */
 	struct proxy_fault script[PROXY_SCRIPT];
 	unsigned entries; /* 0: all are passed on */

@@ -182,7 +182,7 @@ static void begin(bool tls)
 {
 	memset(s, 0, sizeof(*s));
 	s->tls = tls;
-	need(netns_create_middle(&s->n));
+	need(netns_create_middle(&s->n, 2));
 }
 
 static void end(void)

@@ -140,12 +140,28 @@ static void the_middle_man_poses_as_both(void **state)
 	struct sockaddr_in6 to6 = netns_ipv6(1, 5000), from6 = netns_ipv6(0, 5000);
 
 	(void)state;
-	need(netns_create_middle(&n));
+	need(netns_create_middle(&n, 2));
 	assert_int_equal(connect_from(n.host[0], &to, sizeof(to)), -ECONNREFUSED);
 	meet(n.host[0], n.middle, &to, sizeof(to));
 	meet(n.host[1], n.back, &from, sizeof(from));
 	meet(n.back, n.host[1], &to, sizeof(to));
 	meet(n.host[0], n.middle, &to6, sizeof(to6));
+	meet(n.host[1], n.back, &from6, sizeof(from6));
+	netns_destroy(&n);
+}
+
+/* Two hosts in front: each is met from its own address. */
+static void the_middle_man_poses_as_several(void **state)
+{
+	struct sockaddr_in6 to6 = netns_ipv6(1, 5000), from6 = netns_ipv6(2, 5000);
+	struct sockaddr_in to = netns_ipv4(1, 5000), from = netns_ipv4(2, 5000);
+
+	(void)state;
+	need(netns_create_middle(&n, 3));
+	meet(n.host[0], n.middle, &to, sizeof(to));
+	meet(n.host[2], n.middle, &to, sizeof(to));
+	meet(n.host[1], n.back, &from, sizeof(from));
+	meet(n.host[2], n.middle, &to6, sizeof(to6));
 	meet(n.host[1], n.back, &from6, sizeof(from6));
 	netns_destroy(&n);
 }
@@ -215,6 +231,7 @@ int main(void)
 		cmocka_unit_test(cables_can_be_pulled),
 		cmocka_unit_test(addresses_come_and_go),
 		cmocka_unit_test(the_middle_man_poses_as_both),
+		cmocka_unit_test(the_middle_man_poses_as_several),
 		cmocka_unit_test(nothing_is_left_after_a_kill),
 	};
 

@@ -403,7 +403,7 @@ static void a_seed_repeats_itself(void **state)
 static void stands_between_two_hosts(void **state)
 {
 	struct netns n;
-	const char *why = netns_create_middle(&n);
+	const char *why = netns_create_middle(&n, 2);
 	struct sockaddr_in to = netns_ipv4(1, 7000), from = netns_ipv4(0, 0), peer;
 	socklen_t len = sizeof(peer);
 
@@ -418,7 +418,7 @@ static void stands_between_two_hosts(void **state)
 	listen(listener, 5);
 	memcpy(&config.listen, &to, sizeof(to));
 	memcpy(&config.target, &to, sizeof(to));
-	memcpy(&config.source, &from, sizeof(from));
+	config.as_client = true;
 	config.listen_ns = n.middle;
 	config.connect_ns = n.back;
 	proxy = proxy_start(&config);
