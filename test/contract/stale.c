@@ -2,7 +2,7 @@
 /*
  * Memory that changes under its registration: withdrawn, registered anew at the same address,
  * remapped, unmapped. Peers get the new content or an error, never the old content, and
- * nobody crashes (F01, F03). ctest: timeout=120 adopt hosts
+ * nobody crashes (F01, F03). ctest: timeout=120 adopt hosts pages
  */
 #include "lib/pair.h"
 

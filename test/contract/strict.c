@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static const char *const env[] = { "XTAL_STRICT=1", NULL };
 
@@ -18,8 +19,9 @@ static struct dma_seg *reg(struct pair *p, uint64_t addr, uint64_t len)
 
 static void registrations_are_as_hardware_wants_them(void **state)
 {
+	size_t page = (size_t)sysconf(_SC_PAGESIZE); /* the machine's; hardware's has 4096 */
 	uint8_t *mem =
-		mmap(NULL, 16 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mmap(NULL, 16 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t at = (uintptr_t)mem;
 	struct dma_seg *a, *b;
 	struct pair p;
@@ -30,12 +32,12 @@ static void registrations_are_as_hardware_wants_them(void **state)
 	assert_refused_because("multiple of 4096");
 	assert_null(reg(&p, 0xfffffffff000, 4097));
 	assert_refused_because("2^48");
-	mprotect(mem + 8 * 4096, 4096, PROT_READ);
-	munmap(mem + 12 * 4096, 4096);
-	assert_null(reg(&p, at + 8 * 4096, 10));
+	mprotect(mem + 8 * page, page, PROT_READ);
+	munmap(mem + 12 * page, page);
+	assert_null(reg(&p, at + 8 * page, 10));
 	assert_refused_because("writable");
-	assert_null(reg(&p, at + 7 * 4096, 4097));
-	assert_null(reg(&p, at + 12 * 4096, 1));
+	assert_null(reg(&p, at + 7 * page, page + 1));
+	assert_null(reg(&p, at + 12 * page, 1));
 	a = reg(&p, at, 5000); /* the length need not be a multiple */
 	assert_non_null(a);
 	assert_null(reg(&p, at + 4096, 4096)); /* overlaps */
@@ -50,7 +52,7 @@ static void registrations_are_as_hardware_wants_them(void **state)
 	assert_non_null(a);
 	dma_unregister_seg(p.ctx, a);
 	pair_close(&p);
-	munmap(mem, 16 * 4096);
+	munmap(mem, 16 * page);
 }
 
 static uint64_t refusals(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes and reads move exactly the bytes they name: every size class, every alignment, every
- * kind of memory, parts of segments. ctest: timeout=120 adopt hosts link-local
+ * kind of memory, parts of segments. ctest: timeout=120 adopt hosts link-local pages
  */
 #include "lib/pair.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One-sided requests of URMA move exactly the bytes they name: pieces, inline data, notify words,
- * atomics, chains, requests without a record. ctest: timeout=120 hosts adopt
+ * atomics, chains, requests without a record. ctest: timeout=120 hosts adopt pages
  */
 #include "lib/urma_pair.h"
 

@@ -17,7 +17,8 @@
 #
 # Contract tests run once per path, as contract.<file>.<path>; paths=self,map in the line restricts
 # them; adopt adds adopt, map to memory that is adopted; hosts adds tls4 and tcp6, tcp between two
-# hosts (network namespaces), and link-local tlsl (over link-local addresses), in the plain build.
+# hosts (network namespaces), and link-local tlsl (over link-local addresses), in the plain build;
+# pages adds 64k-map and 64k-ring, on a machine with pages of 64 KiB, where one is emulated.
 set(XTAL_FOLDERS_INSIDE unit sim fuzz)
 set(XTAL_FOLDERS_OUTSIDE contract system)
 
@@ -103,6 +104,14 @@ function(xtal_test_per_path name target label timeout source)
 		add_test(NAME ${name}.${path} COMMAND ${target} ${path})
 		xtal_test_properties(${name}.${path} ${label} ${timeout} ${source})
 	endforeach()
+	if(CMAKE_CROSSCOMPILING_EMULATOR AND words MATCHES "ctest:.* pages")
+		foreach(path map ring)
+			set(test ${name}.64k-${path})
+			add_test(NAME ${test} COMMAND ${target} ${path})
+			xtal_test_properties(${test} ${label} ${timeout} ${source})
+			set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT QEMU_PAGESIZE=65536)
+		endforeach()
+	endif()
 endfunction()
 
 function(xtal_test_programs folder timeout)
