@@ -159,11 +159,12 @@ static int take_line(struct scan *s, char *line)
 	unsigned long long start, end, offset, inode;
 	unsigned major_number, minor_number;
 	char rights[5];
+	int name = 0;
 
 	if (strncmp(line, "VmFlags:", 8) == 0)
 		return concerns(s) ? check_flags(s, line + 8) : 0;
-	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu", &start, &end, rights, &offset,
-		   &major_number, &minor_number, &inode) != 7)
+	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, rights, &offset,
+		   &major_number, &minor_number, &inode, &name) != 7)
 		return 0;
 	s->start = start;
 	s->end = end;
@@ -171,8 +172,10 @@ static int take_line(struct scan *s, char *line)
 		return 0;
 	s->covered += (end < s->hi ? end : s->hi) - (start > s->lo ? start : s->lo);
 	if (rights[3] != 'p' || inode || rights[0] != 'r' || rights[1] != 'w') {
-		snprintf(s->why, s->size, "the mapping at 0x%llx is not private memory (%s)", start,
-			 rights);
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(s->why, s->size,
+			 "the mapping at 0x%llx is not plain memory, private and writable (%s%s%s)",
+			 start, rights, line[name] ? ", " : "", line + name);
 		return -EINVAL;
 	}
 	return 0;

@@ -245,7 +245,7 @@ static void refusals(void **state)
 	assert_non_null(strstr(j.why, "not mapped"));
 	mprotect(p, page, PROT_READ);
 	assert_int_equal(adopt(&j, p, 2 * page), -EINVAL);
-	assert_non_null(strstr(j.why, "not private memory"));
+	assert_non_null(strstr(j.why, "not plain memory"));
 	madvise(p + page, page, MADV_DONTFORK);
 	assert_int_equal(adopt(&j, p + page, page), -EINVAL);
 	assert_non_null(strstr(j.why, "'dc'"));
