@@ -23,7 +23,7 @@
 struct scene {
 	struct peer_owner owner;
 	_Atomic uint32_t ready, go;
-	uint64_t took, events;
+	uint64_t took, worst, events;
 	uint32_t endings;
 };
 
@@ -98,6 +98,72 @@ static void an_idle_connection_costs_nothing(void **state)
 		assert_int_equal(proc_join(other, PATIENCE), 0);
 		assert_int_equal(s->events, 0);
 		proc_kill(owner);
+	}
+}
+
+#define WAKINGS 300
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Both sides sleep before each operation: the owner's agent is woken, then the waiter. */
+static int sleeps_between(void *arg)
+{
+	static uint64_t took[WAKINGS];
+	struct scene *s = arg;
+	struct dma_queue *q;
+	struct dma_seg *local, remote, mine;
+	struct dma_cr cr;
+	struct peer p;
+
+	peer_only(s->owner.path);
+	peer_open(&p);
+	local = peer_register(&p, peer_memory(PEER_CMA, SEGMENT), SEGMENT, NULL);
+	mine = peer_part(local, 0, 8);
+	q = peer_queue(&p, 8);
+	remote = peer_remote(&s->owner.export, 0, 8);
+	peer_expect(peer_write(q, remote, mine), "write");
+	for (unsigned i = 0; i < WAKINGS; i++) {
+		uint64_t began;
+
+		proc_sleep_us(5000);
+		began = proc_now();
+		if (dma_write(q, &remote, &mine) != DMA_STATUS_OK)
+			proc_die("post: %s", xtal_last_error());
+		while (dma_poll_queue(q, 1, &cr) == 0)
+			if (dma_wait_queue(q, 5000, 1, &cr) == 1)
+				break;
+		took[i] = proc_now() - began;
+	}
+	qsort(took, WAKINGS, sizeof(took[0]), by_value);
+	s->took = took[WAKINGS / 2];
+	s->worst = took[WAKINGS - 1];
+	return 0;
+}
+
+/* No wake-up waits for a timer's next tick (F57, F72). */
+static void sleeping_sides_wake_at_once(void **state)
+{
+	(void)state;
+	for (unsigned path = PEER_RING; path <= PEER_TCP; path++) {
+		struct scene *s = proc_shared(sizeof(*s));
+		pid_t owner;
+
+		s->owner.path = (enum peer_path)path;
+		owner = proc_start(sleeping_owner, s);
+		assert_true(proc_await(&s->owner.ready, 1, PATIENCE));
+		assert_int_equal(proc_run(sleeps_between, s, PATIENCE), 0);
+		print_message("%s: an operation between sleepers takes %.3f ms, %.3f at most\n",
+			      peer_path_name(s->owner.path), (double)s->took / 1e6,
+			      (double)s->worst / 1e6);
+		assert_true(s->took < proc_slack(5000000));
+		assert_true(s->worst < proc_slack(2000000000));
+		proc_kill(owner);
+		munmap(s, sizeof(*s));
 	}
 }
 
@@ -270,6 +336,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(an_idle_connection_costs_nothing, proc_end_all),
+		cmocka_unit_test_teardown(sleeping_sides_wake_at_once, proc_end_all),
 		cmocka_unit_test_teardown(waiting_operations_cost_their_own_time, proc_end_all),
 		cmocka_unit_test_teardown(a_queue_of_a_stopped_owner_can_be_freed, proc_end_all),
 		cmocka_unit_test_teardown(local_segments_may_go_with_reads_in_flight, proc_end_all),
