@@ -19,6 +19,7 @@
 
 #define TICK_NS   5000000u
 #define PATIENCE  20000u /* ns: how long it looks for more work at least, if it may */
+#define YIELD_NS  5000u  /* how often it offers the processor while it looks */
 #define HASH_SIZE 256u
 #define DOORBELL  1u /* tag of our own eventfd; sources begin behind it */
 
@@ -229,6 +230,7 @@ static void adapt(uint64_t slept, uint64_t most)
 static void agent_run(void *arg)
 {
 	uint64_t most = (uint64_t)xtal_config()->spin_us * 1000, active = 0, ticked = 0, slept = 0;
+	uint64_t yielded = 0;
 	unsigned rounds = 0;
 
 	(void)arg;
@@ -264,7 +266,12 @@ static void agent_run(void *arg)
 				run_sources(0);
 			else if (!did)
 				xtal_cpu_relax();
-			continue;
+			if (did || now - active < xtal_os_yield_after() || now - yielded < YIELD_NS)
+				continue;
+			yielded = now;
+			/* Whom we wait for may be waiting for this processor: then sleep. */
+			if (!xtal_os_yield())
+				continue;
 		}
 		if (!drains_before_sleep())
 			continue;

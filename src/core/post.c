@@ -13,6 +13,7 @@
 #include "core/queue_impl.h"
 #include "os/proc.h"
 #include "os/vm.h"
+#include "os/thread.h"
 
 /* User memory of any effective type. */
 typedef uint64_t __attribute__((may_alias)) word8;
@@ -339,6 +340,19 @@ int xtal_queue_add8_marked(struct xtal_queue *q, uint64_t name, uint64_t addr, u
 		    true);
 }
 
+#define EMPTY_POLLS 64u /* in a row, before the caller's processor is offered to others */
+
+/* A program that polls without a pause may hold the processor that whoever answers it needs. */
+static void let_others_run(void)
+{
+	static _Thread_local unsigned empty;
+
+	if (++empty < EMPTY_POLLS && xtal_os_yield_after())
+		return;
+	empty = 0;
+	xtal_os_yield();
+}
+
 /* Nothing waits: works for the queue, if there is something to do. */
 static __attribute__((noinline)) int poll_other(struct xtal_queue *q, uint32_t count,
 						struct xtal_ready *out)
@@ -349,6 +363,8 @@ static __attribute__((noinline)) int poll_other(struct xtal_queue *q, uint32_t c
 		if (atomic_load_explicit(&q->busy, memory_order_relaxed))
 			xtal_queue_help(q);
 		n = xtal_cq_peek(&q->cq, count, out);
+		if (!n && atomic_load_explicit(&q->busy, memory_order_relaxed))
+			let_others_run();
 		/* Edge-triggered users take 0 for "empty, and the fd will tell": it must hold. */
 	} while (!n && !xtal_cq_rearm(&q->cq));
 	return (int)n;

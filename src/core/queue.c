@@ -18,8 +18,10 @@
 #include "core/pipeline.h"
 #include "core/queue_impl.h"
 #include "os/proc.h"
+#include "os/thread.h"
 
-#define WAIT_SPIN 50000u /* ns: how long a waiting caller polls before it sleeps, at most */
+#define WAIT_SPIN  50000u /* ns: how long a waiting caller polls before it sleeps, at most */
+#define WAIT_YIELD 5000u  /* ns: how often it offers the processor meanwhile */
 
 static struct xtal_lock tick_lock;
 static struct xtal_list tick_queues = { &tick_queues, &tick_queues };
@@ -326,13 +328,21 @@ void xtal_queue_hand_over(struct xtal_queue *q)
 static int poll_on(struct xtal_queue *q, uint32_t count, uint64_t deadline, struct xtal_ready *out)
 {
 	uint64_t spin = (uint64_t)xtal_config()->spin_us * 1000;
-	uint64_t until = xtal_os_now() + (spin < WAIT_SPIN ? spin : WAIT_SPIN);
+	uint64_t now = xtal_os_now(), until = now + (spin < WAIT_SPIN ? spin : WAIT_SPIN);
+	uint64_t offer = now + xtal_os_yield_after();
 	int n = 0;
 
 	if (until > deadline)
 		until = deadline;
-	while (!n && atomic_load_explicit(&q->busy, memory_order_relaxed) && xtal_os_now() < until)
+	for (; !n && atomic_load_explicit(&q->busy, memory_order_relaxed) && now < until;
+	     now = xtal_os_now()) {
+		if (now >= offer) {
+			offer = now + WAIT_YIELD;
+			if (xtal_os_yield()) /* who answers may have needed this processor */
+				until = now;
+		}
 		n = xtal_queue_poll(q, count, out);
+	}
 	return n;
 }
 

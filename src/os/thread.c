@@ -127,6 +127,26 @@ static uint64_t remaining(uint64_t deadline)
 	return deadline > now ? deadline - now : 0;
 }
 
+#define ALONE 5000u /* ns: a yield that nobody used has returned by then */
+
+static atomic_bool crowded; /* more threads than processors, it seems */
+
+bool xtal_os_yield(void)
+{
+	uint64_t before = xtal_os_now();
+	bool used;
+
+	sched_yield();
+	used = xtal_os_now() - before > ALONE;
+	atomic_store_explicit(&crowded, used, memory_order_relaxed);
+	return used;
+}
+
+uint64_t xtal_os_yield_after(void)
+{
+	return atomic_load_explicit(&crowded, memory_order_relaxed) ? 0 : ALONE;
+}
+
 int xtal_os_futex_wait(atomic_uint *word, unsigned expected, uint64_t deadline)
 {
 	struct timespec until = to_timespec(deadline);

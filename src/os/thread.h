@@ -19,6 +19,12 @@ int xtal_os_thread_start(const char *name, void (*run)(void *arg), void *arg);
  * does not wait for. Ignored where it is not allowed. */
 void xtal_os_thread_yields_to_waker(void);
 
+/* Lets another thread that wants this processor run. True: one did. */
+bool xtal_os_yield(void);
+/* ns that a thread which looks for work may look on before it yields: none where the last yield of
+ * this process was used. */
+uint64_t xtal_os_yield_after(void);
+
 /* Sleeps while *word == expected. 0 when woken or changed, -ETIMEDOUT. May wake spuriously. */
 int xtal_os_futex_wait(atomic_uint *word, unsigned expected, uint64_t deadline);
 void xtal_os_futex_wake(atomic_uint *word, int count);

@@ -20,6 +20,8 @@ FORBIDDEN = [
      "a library must not end its program: %s"),
     (re.compile(r"\b(signal|sigaction|sigset|bsd_signal|sysv_signal)\s*\("),
      "a library installs no signal handlers: %s"),
+    (re.compile(r"\b(shmget|semget|msgget|shm_open|sem_open)\s*\("),
+     "objects with names outlive a killed process (use memfd_create): %s"),
 ]
 PAGE_SIZE = re.compile(r"\b(4096|0x1000)[uUlL]*\b")
 NOTE = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")

@@ -162,6 +162,9 @@ plant
 fresh src/os/sig.c 'void f(void) { sigaction(1, 0, 0); }'
 wants 'no signal handlers' hygiene
 plant
+fresh src/os/sysv.c 'int f(void) { return shmget(1, 2, 3); }'
+wants 'outlive a killed process' hygiene
+plant
 fresh src/path/page.c 'int page = 4096u;'
 wants 'ask for the page size' hygiene
 plant
