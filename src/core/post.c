@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Posting and polling: the two calls that every operation pays for. An 8-byte write or addition
+ * Posting: with polling (poll.c) what every operation pays for. An 8-byte write or addition
  * that hits the translation used last, by the thread that owns the queue's lock, takes a way of
  * its own: no atomic instruction, no call, no operation in memory.
  */
@@ -13,7 +13,6 @@
 #include "core/queue_impl.h"
 #include "os/proc.h"
 #include "os/vm.h"
-#include "os/thread.h"
 
 /* User memory of any effective type. */
 typedef uint64_t __attribute__((may_alias)) word8;
@@ -338,49 +337,4 @@ int xtal_queue_add8_marked(struct xtal_queue *q, uint64_t name, uint64_t addr, u
 {
 	return add8(q, (struct xtal_key){ name, 0 }, addr, local, value, (struct tag){ user, mark },
 		    true);
-}
-
-#define EMPTY_POLLS 64u /* in a row, before the caller's processor is offered to others */
-
-/* A program that polls without a pause may hold the processor that whoever answers it needs. */
-static void let_others_run(void)
-{
-	static _Thread_local unsigned empty;
-
-	if (++empty < EMPTY_POLLS && xtal_os_yield_after())
-		return;
-	empty = 0;
-	xtal_os_yield();
-}
-
-/* Nothing waits: works for the queue, if there is something to do. */
-static __attribute__((noinline)) int poll_other(struct xtal_queue *q, uint32_t count,
-						struct xtal_ready *out)
-{
-	uint32_t n;
-
-	do {
-		if (atomic_load_explicit(&q->busy, memory_order_relaxed))
-			xtal_queue_help(q);
-		n = xtal_cq_peek(&q->cq, count, out);
-		if (!n && atomic_load_explicit(&q->busy, memory_order_relaxed))
-			let_others_run();
-		/* Edge-triggered users take 0 for "empty, and the fd will tell": it must hold. */
-	} while (!n && !xtal_cq_rearm(&q->cq));
-	return (int)n;
-}
-
-int xtal_queue_poll(struct xtal_queue *q, uint32_t count, struct xtal_ready *out)
-{
-	uint32_t n;
-
-	if (xtal_unlikely(q->foreign))
-		return -ECHILD;
-	n = xtal_cq_peek(&q->cq, count, out);
-	return xtal_likely(n) ? (int)n : poll_other(q, count, out);
-}
-
-void xtal_queue_polled(struct xtal_queue *q, uint32_t taken)
-{
-	xtal_cq_release(&q->cq, taken);
 }
