@@ -56,6 +56,10 @@ struct xtal_timer {
 /* Sets it, or sets it anew. */
 void xtal_agent_set_timer(struct xtal_timer *timer, uint64_t at,
 			  void (*run)(struct xtal_timer *timer));
+static inline bool xtal_agent_timer_is_set(const struct xtal_timer *timer)
+{
+	return timer->node.next && timer->node.next != &timer->node;
+}
 /* All zero, or set before. */
 void xtal_agent_stop_timer(struct xtal_timer *timer);
 

@@ -104,7 +104,10 @@ static void push(struct xtal_tcp_link *t, uint64_t now)
 			return;
 		memcpy(out->header, f.header, sizeof(out->header));
 		out->payload = f.payload;
-		/* Short ones behind others are copied, so that many go in one system call. */
+		/* Short ones behind others are copied, so that many go in one system call; our own
+		 * in any case, as one piece costs less than two. */
+		if (p && p->op.flags & XTAL_OP_OWN_PAYLOAD)
+			alone = false;
 		out->copied = !alone && f.payload && f.payload <= XTAL_TCP_SMALL &&
 			      !xtal_messages_copy(t->link, p, f.local_offset, out->small, f.payload,
 						  false);

@@ -112,6 +112,7 @@ int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 	xtal_list_init(&ctx->links);
 	xtal_list_init(&ctx->queues);
 	xtal_list_init(&ctx->serving.sessions);
+	xtal_list_init(&ctx->tcp.polled);
 	for (unsigned i = 0; i < XTAL_ARRAY_SIZE(ctx->endpoints); i++)
 		xtal_list_init(&ctx->endpoints[i]);
 	err = xtal_os_random(&ctx->incarnation, sizeof(ctx->incarnation));

@@ -13,20 +13,29 @@
 #include "core/context.h"
 #include "core/registry.h"
 
-/* Where peers come over TCP (tcp_accept.c); the agent's. */
+/* Where peers come over TCP (tcp_accept.c). The listener is the agent's, the rest is under the
+ * serving lock. */
 struct xtal_tcp_server {
 	struct xtal_source listener; /* fd -1: none */
 	int spare_fd;                /* given up to turn a peer away when no other is left */
 	struct xtal_list greeting, sessions;
 	unsigned greeting_count, hot_count;
-	_Atomic uint32_t peers;       /* sessions, for a look by other threads */
-	_Atomic uint32_t empty_polls; /* of programs that wait for receives: about so many */
+	struct xtal_list polled; /* connections that the program reads itself (tcp_poll.c) */
+	unsigned polled_count;
+	struct xtal_lane *lane;  /* of whoever serves */
+	struct xtal_timer timer; /* the agent's: does anybody still poll? */
+	struct xtal_task task;   /* what a program's thread leaves to the agent */
+	bool by_program;         /* whoever serves now is no agent */
+	bool reported, urgent;   /* now: a message has come; something else has */
+	_Atomic bool held;       /* answers are */
+	uint64_t reported_at;    /* ns: when the last poll brought messages; 0: it did not */
+	unsigned prompt;         /* so often in a row was the next poll soon after */
 };
 
-/* The rings of peers, which the agent serves, or whoever polls for receives (server.c). */
+/* The peers of a context, whom the agent serves, or whoever polls for receives (server.c). */
 struct xtal_serving {
 	struct xtal_lock lock;
-	struct xtal_list sessions; /* welcomed */
+	struct xtal_list sessions; /* over rings, welcomed */
 	uint64_t polls, seen;      /* how often programs have served them; when last looked at */
 	uint64_t polled_at;        /* ns: when that look saw a new one; 0: long ago */
 	struct xtal_timer timer;   /* the agent's: does anybody still poll? */

@@ -14,6 +14,7 @@
 #include "core/link.h"
 #include "core/pipeline.h"
 #include "core/queue_impl.h"
+#include "core/serving.h"
 #include "os/proc.h"
 #include "os/thread.h"
 #include "os/vm.h"
@@ -191,6 +192,7 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 		}
 	}
 	xtal_unlock(&link->lock);
+	xtal_server_answer(link->ctx);
 	return err;
 }
 
@@ -258,7 +260,9 @@ static void after_sleep(struct xtal_drain *d)
 
 	if (xtal_messages_polled(link, xtal_os_now()))
 		return; /* whoever polls does it himself */
-	xtal_lock(&link->lock);
+	/* Somebody is at it, and perhaps waits for this processor: it may stay armed. */
+	if (!xtal_trylock(&link->lock))
+		return;
 	if (link->armed)
 		link->carrier->after_sleep(link);
 	xtal_unlock(&link->lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Peers that reach a context of ours: greeting, resolving, and their message rings. */
 #include "core/server.h"
+#include "core/serving.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,9 +28,6 @@
 #define MAX_FRAMES 16u
 
 _Static_assert(XTAL_SESSION_CACHE <= XTAL_RESPONDER_REFUSED, "as many as can be under way");
-
-/* How long after a program's own poll the agent leaves the rings to it. */
-#define POLLER_NS 1000000u
 
 void xtal_session_end(struct xtal_session *s, const char *why)
 {
@@ -198,9 +196,8 @@ static void disarm(struct xtal_session *s)
 	s->armed = false;
 }
 
-/* Under the serving lock: has a program polled since the last look, or shortly before it? Whoever
- * polls only counts, since reading the clock would be most of a poll. */
-static bool is_polled(struct xtal_context *ctx, uint64_t now)
+/* Whoever polls only counts, since reading the clock would be most of a poll. */
+bool xtal_server_is_polled(struct xtal_context *ctx, uint64_t now)
 {
 	struct xtal_serving *serving = &ctx->serving;
 
@@ -208,7 +205,7 @@ static bool is_polled(struct xtal_context *ctx, uint64_t now)
 		serving->seen = serving->polls;
 		serving->polled_at = now;
 	}
-	return serving->polled_at && now - serving->polled_at <= POLLER_NS;
+	return serving->polled_at && now - serving->polled_at <= XTAL_POLLER_NS;
 }
 
 static bool drain(struct xtal_drain *d)
@@ -220,7 +217,7 @@ static bool drain(struct xtal_drain *d)
 
 	if (!xtal_trylock(&ctx->serving.lock))
 		return false;
-	if (!s->broken && !is_polled(ctx, xtal_os_now()))
+	if (!s->broken && !xtal_server_is_polled(ctx, xtal_os_now()))
 		did = serve(s);
 	broken = s->broken;
 	xtal_unlock(&ctx->serving.lock);
@@ -245,8 +242,8 @@ static bool before_sleep(struct xtal_drain *d)
 	xtal_lock(&serving->lock);
 	if (s->broken)
 		may = false;
-	else if (is_polled(s->ctx, now))
-		xtal_agent_set_timer(&serving->timer, now + POLLER_NS, look_again);
+	else if (xtal_server_is_polled(s->ctx, now))
+		xtal_agent_set_timer(&serving->timer, now + XTAL_POLLER_NS, look_again);
 	else
 		may = arm(s);
 	xtal_unlock(&serving->lock);
@@ -280,23 +277,8 @@ void xtal_server_poll(struct xtal_context *ctx)
 	serving->polls++;
 	for (struct xtal_list *n = serving->sessions.next; n != &serving->sessions; n = n->next)
 		serve_myself(xtal_container_of(n, struct xtal_session, serve_node));
-	xtal_unlock(&serving->lock);
-}
-
-/* An empty poll between two of these is a tenth of the call. */
-#define POLLS_PER_YIELD 16u
-
-void xtal_server_give_way(struct xtal_context *ctx)
-{
-	struct xtal_tcp_server *tcp = &ctx->tcp;
-	uint32_t n;
-
-	if (!atomic_load_explicit(&tcp->peers, memory_order_relaxed))
-		return;
-	n = atomic_load_explicit(&tcp->empty_polls, memory_order_relaxed) + 1;
-	atomic_store_explicit(&tcp->empty_polls, n, memory_order_relaxed);
-	if (n % POLLS_PER_YIELD == 0)
-		sched_yield();
+	xtal_tcp_server_poll(ctx);
+	xtal_unlock_fair(&serving->lock);
 }
 
 void xtal_server_hand_over(struct xtal_context *ctx)
@@ -319,6 +301,7 @@ void xtal_server_hand_over(struct xtal_context *ctx)
 			left |= !arm(s);
 		}
 	}
+	xtal_tcp_server_hand_over(ctx);
 	xtal_unlock(&serving->lock);
 	if (left)
 		xtal_os_event_signal(xtal_agent_doorbell());

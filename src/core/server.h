@@ -50,15 +50,6 @@ int xtal_session_refuse(struct xtal_session *s, uint32_t status, const char *tex
 /* Takes what the socket has; may end the session. */
 void xtal_session_ready(struct xtal_source *src);
 
-/* By a thread that polls for receives: serves the peers' rings itself; the agent leaves them to it for
- * a while. */
-void xtal_server_poll(struct xtal_context *ctx);
-/* It found nothing. What comes over tcp the agent takes, which may wait for this very processor:
- * now and then it is let in. No lock is held. */
-void xtal_server_give_way(struct xtal_context *ctx);
-/* It polls no more: frames wake the agent. */
-void xtal_server_hand_over(struct xtal_context *ctx);
-
 /* On the agent: starts listening / ends all sessions of the context. */
 int xtal_server_open(struct xtal_context *ctx);
 void xtal_server_close(struct xtal_context *ctx);
@@ -69,5 +60,8 @@ void xtal_server_close(struct xtal_context *ctx);
 int xtal_tcp_server_open(struct xtal_context *ctx);
 /* Says farewell to all peers, closes everything. */
 void xtal_tcp_server_close(struct xtal_context *ctx);
+/* As xtal_server_poll() and hand_over(), under the serving lock (tcp_poll.c). */
+void xtal_tcp_server_poll(struct xtal_context *ctx);
+void xtal_tcp_server_hand_over(struct xtal_context *ctx);
 
 #endif

@@ -14,7 +14,7 @@
 #include "core/context_impl.h"
 #include "core/cq.h"
 #include "core/log.h"
-#include "core/server.h"
+#include "core/serving.h"
 #include "core/shared_cq_impl.h"
 #include "os/proc.h"
 #include "os/thread.h"
@@ -277,7 +277,6 @@ static __attribute__((noinline)) void help(struct xtal_shared_cq *cq)
 
 int xtal_shared_cq_poll(struct xtal_shared_cq *cq, uint32_t count, struct xtal_record *out)
 {
-	struct xtal_context *waiting = NULL;
 	uint32_t n;
 
 	if (xtal_unlikely(cq->ctx->foreign))
@@ -289,12 +288,8 @@ int xtal_shared_cq_poll(struct xtal_shared_cq *cq, uint32_t count, struct xtal_r
 	if (xtal_unlikely(!n)) {
 		help(cq);
 		n = take(cq, count, out);
-		if (!n && atomic_load_explicit(&cq->receivers, memory_order_relaxed))
-			waiting = cq->ctx;
 	}
 	xtal_bias_unlock_own(&cq->consumer);
-	if (waiting)
-		xtal_server_give_way(waiting);
 	return (int)n;
 }
 

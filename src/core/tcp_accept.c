@@ -12,6 +12,7 @@
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
+#include "core/lane.h"
 #include "core/log.h"
 #include "core/security.h"
 #include "core/server.h"
@@ -35,7 +36,7 @@ static const char *who(const struct xtal_tcp_conn *c, char *buf, size_t size)
 	return buf;
 }
 
-static void cool(struct xtal_tcp_conn *c)
+void xtal_tcp_cool(struct xtal_tcp_conn *c)
 {
 	if (!c->hot)
 		return;
@@ -51,7 +52,8 @@ static void conn_close(struct xtal_tcp_conn *c)
 	if (!c->session)
 		c->ctx->tcp.greeting_count--;
 	xtal_list_remove(&c->node);
-	cool(c);
+	xtal_tcp_cool(c);
+	xtal_tcp_take_back(c);
 	xtal_agent_stop_timer(&c->timer);
 	xtal_agent_unwatch(&c->source);
 	xtal_tcp_fini(&c->stream);
@@ -67,6 +69,10 @@ void xtal_tcp_hang_up(struct xtal_tcp_conn *c, const char *why)
 	struct xtal_tcp_session *s = c->session;
 	char text[80];
 
+	if (c->ctx->tcp.by_program) {
+		xtal_tcp_leave_to_agent(c, why, false);
+		return;
+	}
 	xtal_log(XTAL_LOG_INFO, "xtal", "port %u: connection of %s is closed: %s", c->ctx->port,
 		 who(c, text, sizeof(text)), why);
 	conn_close(c);
@@ -79,10 +85,13 @@ void xtal_tcp_hang_up(struct xtal_tcp_conn *c, const char *why)
 
 void xtal_tcp_session_end(struct xtal_tcp_session *s, const char *why)
 {
+	if (s->ctx->tcp.by_program) { /* which has it from its connection */
+		xtal_tcp_leave_to_agent(s->conn, why, true);
+		return;
+	}
 	if (s->conn)
 		xtal_tcp_hang_up(s->conn, why);
 	xtal_list_remove(&s->node);
-	atomic_fetch_sub_explicit(&s->ctx->tcp.peers, 1, memory_order_relaxed);
 	xtal_agent_stop_timer(&s->timer);
 	xtal_tcp_forget_send(s);
 	free(s);
@@ -91,17 +100,23 @@ void xtal_tcp_session_end(struct xtal_tcp_session *s, const char *why)
 static void linger_over(struct xtal_timer *timer)
 {
 	struct xtal_tcp_session *s = xtal_container_of(timer, struct xtal_tcp_session, timer);
+	struct xtal_context *ctx = s->ctx;
 
 	xtal_log(XTAL_LOG_INFO, "xtal",
-		 "port %u: a session is forgotten, its peer did not come back", s->ctx->port);
+		 "port %u: a session is forgotten, its peer did not come back", ctx->port);
+	xtal_lock(&ctx->serving.lock);
 	xtal_tcp_session_end(s, "its peer did not come back");
+	xtal_unlock(&ctx->serving.lock);
 }
 
 static void greeting_over(struct xtal_timer *timer)
 {
 	struct xtal_tcp_conn *c = xtal_container_of(timer, struct xtal_tcp_conn, timer);
+	struct xtal_context *ctx = c->ctx;
 
+	xtal_lock(&ctx->serving.lock);
 	xtal_tcp_hang_up(c, "it did not say what it wants");
+	xtal_unlock(&ctx->serving.lock);
 }
 
 /* Nobody is pinned: the header goes alone. */
@@ -161,7 +176,6 @@ static struct xtal_tcp_session *new_session(struct xtal_context *ctx,
 	}
 	s->ctx = ctx;
 	xtal_list_append(&ctx->tcp.sessions, &s->node);
-	atomic_fetch_add_explicit(&ctx->tcp.peers, 1, memory_order_relaxed);
 	return s;
 }
 
@@ -239,20 +253,38 @@ bool xtal_tcp_greet(struct xtal_tcp_conn *c)
 
 static void conn_ready(struct xtal_source *src)
 {
-	xtal_tcp_serve(xtal_container_of(src, struct xtal_tcp_conn, source));
+	struct xtal_tcp_conn *c = xtal_container_of(src, struct xtal_tcp_conn, source);
+	struct xtal_context *ctx = c->ctx;
+
+	xtal_lock(&ctx->serving.lock);
+	xtal_tcp_leave_to_program(c);
+	xtal_tcp_serve(c);
+	xtal_unlock(&ctx->serving.lock);
 }
 
 static bool conn_drain(struct xtal_drain *d)
 {
-	return xtal_tcp_serve(xtal_container_of(d, struct xtal_tcp_conn, drain));
+	struct xtal_tcp_conn *c = xtal_container_of(d, struct xtal_tcp_conn, drain);
+	struct xtal_context *ctx = c->ctx;
+	bool did;
+
+	if (!xtal_trylock(&ctx->serving.lock))
+		return false;
+	xtal_tcp_leave_to_program(c);
+	did = xtal_tcp_serve(c);
+	xtal_unlock(&ctx->serving.lock);
+	return did;
 }
 
 static bool conn_before_sleep(struct xtal_drain *d)
 {
 	struct xtal_tcp_conn *c = xtal_container_of(d, struct xtal_tcp_conn, drain);
+	struct xtal_context *ctx = c->ctx;
 
-	cool(c); /* nothing came for a while: from now on epoll tells */
+	xtal_lock(&ctx->serving.lock);
+	xtal_tcp_cool(c); /* nothing came for a while: from now on epoll tells */
 	xtal_tcp_rest(&c->stream);
+	xtal_unlock(&ctx->serving.lock);
 	return true;
 }
 
@@ -365,9 +397,11 @@ static void accept_ready(struct xtal_source *src)
 		err = xtal_os_tcp_accept(src->fd, &fd, &peer);
 		if (err)
 			break;
+		xtal_lock(&ctx->serving.lock);
 		if (server->greeting_count >= MAX_GREETING)
 			make_room(server, &peer);
 		adopt(ctx, fd, &peer);
+		xtal_unlock(&ctx->serving.lock);
 	}
 	if (err == -EMFILE || err == -ENFILE)
 		turn_away(ctx);
@@ -383,6 +417,10 @@ int xtal_tcp_server_open(struct xtal_context *ctx)
 	server->listener.ready = accept_ready;
 	if (server->listener.fd < 0)
 		return 0;
+	server->lane = aligned_alloc(XTAL_CACHE_LINE, sizeof(*server->lane));
+	if (!server->lane)
+		return -ENOMEM;
+	xtal_lane_init(server->lane);
 	err = xtal_agent_watch(&server->listener);
 	if (!err)
 		keep_spare(ctx);
@@ -392,7 +430,7 @@ int xtal_tcp_server_open(struct xtal_context *ctx)
 /* Best effort: the peer hears that we go, rather than find out. */
 static void say_farewell(struct xtal_tcp_session *s)
 {
-	if (s->conn) {
+	if (s->conn && !s->conn->broken) {
 		xtal_target_close(&s->target, XTAL_UNREACHABLE, "the owner closed its context");
 		if (!xtal_tcp_serve_bytes(s->conn, NULL, 0))
 			return; /* gone with it */
@@ -410,6 +448,8 @@ void xtal_tcp_server_close(struct xtal_context *ctx)
 	xtal_engine_close_fd(server->listener.fd);
 	xtal_engine_close_fd(server->spare_fd);
 	server->listener.fd = server->spare_fd = -1;
+	xtal_agent_stop_timer(&server->timer);
+	xtal_lock(&ctx->serving.lock);
 	while (!xtal_list_empty(&server->greeting))
 		xtal_tcp_hang_up(
 			xtal_container_of(server->greeting.next, struct xtal_tcp_conn, node),
@@ -417,4 +457,9 @@ void xtal_tcp_server_close(struct xtal_context *ctx)
 	while (!xtal_list_empty(&server->sessions))
 		say_farewell(
 			xtal_container_of(server->sessions.next, struct xtal_tcp_session, node));
+	xtal_unlock(&ctx->serving.lock);
+	if (server->lane)
+		xtal_lane_fini(server->lane);
+	free(server->lane);
+	server->lane = NULL;
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/lock.h"
 #include "base/text.h"
 #include "core/log.h"
 
@@ -19,6 +20,7 @@ struct entry {
 	uint64_t silent;    /* refusals since that are in no line */
 };
 
+static struct xtal_lock lock; /* below */
 static struct entry entries[ENTRIES];
 
 /* A host has all of an IPv6 network's addresses: they count as one. */
@@ -47,10 +49,13 @@ uint64_t xtal_ledger_refused(const struct xtal_os_tcp_address *peer, uint16_t po
 			     const char *format, ...)
 {
 	const uint64_t each = SECOND / XTAL_LEDGER_RATE, burst = XTAL_LEDGER_BURST * each;
-	struct entry *e = find(network(peer->eid));
+	struct entry *e;
 	char eid[XTAL_EID_TEXT], text[160], more[64] = "";
 	va_list args;
+	uint64_t wait;
 
+	xtal_lock(&lock);
+	e = find(network(peer->eid));
 	e->at = now;
 	e->free_at = (e->free_at > now ? e->free_at : now) + each;
 	/* Others at this address are not made to wait for ever by one who does not care. */
@@ -69,5 +74,7 @@ uint64_t xtal_ledger_refused(const struct xtal_os_tcp_address *peer, uint16_t po
 		e->logged_at = now;
 		e->silent = 0;
 	}
-	return e->free_at - now > burst ? e->free_at - burst : 0;
+	wait = e->free_at - now > burst ? e->free_at - burst : 0;
+	xtal_unlock(&lock);
+	return wait;
 }

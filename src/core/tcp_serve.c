@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Serving one connection of a session, on the agent: bytes go to the target's machine, what it
+ * Serving one connection of a session: bytes go to the target's machine, what it
  * says is executed, answers are sent. Payload of some size goes from the socket to the segment,
  * and from the segment to the socket, without a stop. See tcp_session.h.
  */
@@ -26,8 +26,10 @@
 #define ROUNDS       16u         /* receives of one connection before the others' turn */
 #define MAX_HOT      4u          /* connections that are looked at without being reported */
 
-/* The agent's: what a connection needs only while it is looked at. */
-static uint8_t look_bytes[LOOK];
+static inline struct xtal_lane *lane_of(const struct xtal_context *ctx)
+{
+	return ctx->tcp.lane;
+}
 
 static void watch(struct xtal_tcp_conn *c, unsigned what)
 {
@@ -63,7 +65,7 @@ static int pin(void *arg, const struct xtal_tcp_frame *f, const void **base)
 				       access.token_valid == p->token_valid
 			       ? 0
 			       : -EAGAIN;
-	if (xtal_execute_enter_range(p->conn->ctx, xtal_agent_lane(), &access, &found))
+	if (xtal_execute_enter_range(p->conn->ctx, lane_of(p->conn->ctx), &access, &found))
 		return -EFAULT;
 	p->lo = found.lo;
 	p->hi = found.hi;
@@ -77,7 +79,7 @@ static void unpin(void *arg)
 {
 	struct pinned *p = arg;
 
-	xtal_execute_leave(xtal_agent_lane());
+	xtal_execute_leave(lane_of(p->conn->ctx));
 	p->hi = 0;
 }
 
@@ -138,14 +140,6 @@ static enum outcome push(struct xtal_tcp_conn *c, uint64_t now)
 	return GOES_ON;
 }
 
-static void quiet_over(struct xtal_timer *timer)
-{
-	struct xtal_tcp_conn *c = xtal_container_of(timer, struct xtal_tcp_conn, timer);
-
-	c->quiet_until = 0;
-	xtal_tcp_serve(c);
-}
-
 /* What a request asked for was refused, unless status is OK. Returns status. */
 static uint32_t judged(struct xtal_tcp_session *s, const struct xtal_responder_effect *e,
 		       uint32_t status)
@@ -163,7 +157,7 @@ static uint32_t judged(struct xtal_tcp_session *s, const struct xtal_responder_e
 		words[e->kind], (unsigned long long)e->total, (unsigned long long)e->addr,
 		xtal_status_word((enum xtal_status)status));
 	if (c->quiet_until)
-		xtal_agent_set_timer(&c->timer, c->quiet_until, quiet_over);
+		xtal_tcp_stay_quiet(c);
 	return status;
 }
 
@@ -172,8 +166,8 @@ static uint32_t look_at_read(struct xtal_tcp_session *s, const struct xtal_respo
 	uint32_t status;
 
 	if (e->len <= XTAL_TCP_SMALL)
-		return xtal_execute_read(s->ctx, xtal_agent_lane(), e, s->small);
-	status = xtal_execute_enter(s->ctx, xtal_agent_lane(), e);
+		return xtal_execute_read(s->ctx, lane_of(s->ctx), e, s->small);
+	status = xtal_execute_enter(s->ctx, lane_of(s->ctx), e);
 	xtal_count(&xtal_totals.served, 1);
 	xtal_count(&xtal_totals.served_bytes, e->len);
 	if (status)
@@ -181,7 +175,7 @@ static uint32_t look_at_read(struct xtal_tcp_session *s, const struct xtal_respo
 	if (s->careful &&
 	    xtal_os_probe_access((const void *)(uintptr_t)(e->addr + e->offset), e->len, false))
 		status = XTAL_REMOTE_ACCESS;
-	xtal_execute_leave(xtal_agent_lane());
+	xtal_execute_leave(lane_of(s->ctx));
 	return status;
 }
 
@@ -194,9 +188,12 @@ void xtal_tcp_forget_send(struct xtal_tcp_session *s)
 /* The payload of a SEND's piece is complete. */
 static void finish_send(struct xtal_tcp_session *s, const uint8_t *payload, uint64_t now)
 {
-	uint32_t status =
-		xtal_execute_send_piece(xtal_agent_lane(), s->inbound, &s->effect, payload);
+	uint32_t status = xtal_execute_send_piece(lane_of(s->ctx), s->inbound, &s->effect, payload);
 
+	if (status || !s->effect.last)
+		s->ctx->tcp.urgent = true;
+	else
+		s->ctx->tcp.reported = true;
 	xtal_target_result(&s->target, (enum xtal_status)status, NULL, now);
 }
 
@@ -244,6 +241,8 @@ static void execute(struct xtal_tcp_session *s, const struct xtal_responder_effe
 	uint64_t old[2] = { 0, 0 };
 	uint32_t status;
 
+	if (e->kind != XTAL_RESPONDER_SEND)
+		s->ctx->tcp.urgent = true;
 	if (e->first && e->kind != XTAL_RESPONDER_SEND &&
 	    s->inbound) /* the rest of one does not come */
 		xtal_inbound_abandon(s->inbound);
@@ -254,7 +253,7 @@ static void execute(struct xtal_tcp_session *s, const struct xtal_responder_effe
 		xtal_target_result(&s->target, (enum xtal_status)status, NULL, now);
 		return;
 	case XTAL_RESPONDER_ATOMIC:
-		status = judged(s, e, xtal_execute_atomic(s->ctx, xtal_agent_lane(), e, old));
+		status = judged(s, e, xtal_execute_atomic(s->ctx, lane_of(s->ctx), e, old));
 		xtal_target_result(&s->target, (enum xtal_status)status, old, now);
 		return;
 	case XTAL_RESPONDER_WRITE:
@@ -262,7 +261,7 @@ static void execute(struct xtal_tcp_session *s, const struct xtal_responder_effe
 		s->landed = 0;
 		if (e->len)
 			return; /* its payload comes */
-		status = judged(s, e, xtal_execute_write(s->ctx, xtal_agent_lane(), e, NULL));
+		status = judged(s, e, xtal_execute_write(s->ctx, lane_of(s->ctx), e, NULL));
 		xtal_target_result(&s->target, (enum xtal_status)status, NULL, now);
 		return;
 	case XTAL_RESPONDER_SEND:
@@ -331,13 +330,13 @@ static bool land(struct xtal_tcp_session *s, const uint8_t *in, uint64_t n, uint
 		return true;
 	}
 	if (n == e->len) {
-		status = xtal_execute_write(s->ctx, xtal_agent_lane(), e, in);
+		status = xtal_execute_write(s->ctx, lane_of(s->ctx), e, in);
 		s->landed = n;
 	} else {
-		status = xtal_execute_enter(s->ctx, xtal_agent_lane(), e);
+		status = xtal_execute_enter(s->ctx, lane_of(s->ctx), e);
 		if (!status) {
 			status = land_part(s, in, n) ? XTAL_REMOTE_ACCESS : XTAL_OK;
-			xtal_execute_leave(xtal_agent_lane());
+			xtal_execute_leave(lane_of(s->ctx));
 		}
 	}
 	xtal_target_landed(&s->target, n);
@@ -458,9 +457,10 @@ static enum outcome feed_rest(struct xtal_tcp_conn *c)
 	return o;
 }
 
-/* Receives payload straight into the segment, and what comes behind it to look_bytes. n: as
+/* Receives payload straight into the segment, and what comes behind it to look. n: as
  * xtal_tcp_receive(); *spill: bytes there. */
-static int64_t receive_direct(struct xtal_tcp_conn *c, uint64_t want, size_t *spill, bool *full)
+static int64_t receive_direct(struct xtal_tcp_conn *c, uint64_t want, uint8_t *look, size_t *spill,
+			      bool *full)
 {
 	struct xtal_tcp_session *s = c->session;
 	struct place p = place_of(&s->effect);
@@ -468,9 +468,9 @@ static int64_t receive_direct(struct xtal_tcp_conn *c, uint64_t want, size_t *sp
 	struct xtal_os_iov iov[3] = {
 		{ (void *)(uintptr_t)(p.addr + at), body },
 		{ s->tail + (p.tail - tail), tail },
-		{ look_bytes, XTAL_MSG_HEADER },
+		{ look, XTAL_MSG_HEADER },
 	};
-	uint32_t status = xtal_execute_enter(s->ctx, xtal_agent_lane(), &s->effect);
+	uint32_t status = xtal_execute_enter(s->ctx, lane_of(s->ctx), &s->effect);
 	uint64_t got;
 	int64_t n = -EFAULT;
 
@@ -487,7 +487,7 @@ static int64_t receive_direct(struct xtal_tcp_conn *c, uint64_t want, size_t *sp
 		status = XTAL_REMOTE_ACCESS;
 	else if (got && landed(s, &p, got))
 		status = XTAL_REMOTE_ACCESS;
-	xtal_execute_leave(xtal_agent_lane());
+	xtal_execute_leave(lane_of(s->ctx));
 	xtal_target_landed(&s->target, got);
 	if (judged(s, &s->effect, status) || (got && s->landed == s->effect.len)) {
 		xtal_target_result(&s->target, (enum xtal_status)status, NULL, xtal_os_now());
@@ -499,7 +499,8 @@ static int64_t receive_direct(struct xtal_tcp_conn *c, uint64_t want, size_t *sp
 /* One receive. *more: there may be more at once. */
 static enum outcome receive(struct xtal_tcp_conn *c, bool *more, bool *did)
 {
-	struct xtal_os_iov iov = { look_bytes, sizeof(look_bytes) };
+	uint8_t look[LOOK];
+	struct xtal_os_iov iov = { look, sizeof(look) };
 	uint64_t addr, want = c->session ? xtal_target_payload(&c->session->target, &addr) : 0;
 	size_t spill;
 	int64_t n;
@@ -510,10 +511,10 @@ static enum outcome receive(struct xtal_tcp_conn *c, bool *more, bool *did)
 			xtal_tcp_hang_up(c, "a request came too late");
 			return GONE;
 		}
-		n = receive_direct(c, want, &spill, more);
+		n = receive_direct(c, want, look, &spill, more);
 	} else {
 		n = xtal_tcp_receive(&c->stream, &iov, 1);
-		*more = n == (int64_t)sizeof(look_bytes) || xtal_tcp_buffered(&c->stream);
+		*more = n == (int64_t)sizeof(look) || xtal_tcp_buffered(&c->stream);
 		spill = n > 0 ? (size_t)n : 0;
 	}
 	if (n == -EAGAIN) {
@@ -525,13 +526,15 @@ static enum outcome receive(struct xtal_tcp_conn *c, bool *more, bool *did)
 		return GONE;
 	}
 	*did = true;
-	return feed(c, look_bytes, spill);
+	return feed(c, look, spill);
 }
 
 /* Looks at the connection itself from now on, for a while: a receive is cheaper than epoll, as long
  * as few are hot. */
 static void make_hot(struct xtal_tcp_conn *c, bool more)
 {
+	if (c->polled || c->ctx->tcp.by_program)
+		return;
 	/* What more there is may have left the socket, so that epoll does not see it. */
 	if (!c->hot && (more || c->ctx->tcp.hot_count < MAX_HOT)) {
 		xtal_agent_add_drain(&c->drain);
@@ -541,7 +544,7 @@ static void make_hot(struct xtal_tcp_conn *c, bool more)
 	xtal_agent_stay(!c->hot);
 }
 
-/* Sends what waits, and says what is to be watched for. False: the connection is gone. */
+/* Sends what waits. Says what is to be watched for. False: the connection is gone. */
 static bool settle(struct xtal_tcp_conn *c)
 {
 	enum outcome pushed, o;
@@ -554,7 +557,7 @@ static bool settle(struct xtal_tcp_conn *c)
 		if (o == GONE)
 			return false;
 	} while (pushed == BLOCKED && o == GOES_ON);
-	watch(c, (c->rest || c->quiet_until ? 0 : XTAL_OS_READABLE) |
+	watch(c, (c->rest || c->quiet_until || c->polled ? 0 : XTAL_OS_READABLE) |
 			 (o == BLOCKED ? XTAL_OS_WRITABLE : 0));
 	return true;
 }
@@ -580,17 +583,31 @@ bool xtal_tcp_serve_bytes(struct xtal_tcp_conn *c, const uint8_t *in, size_t len
 	return feed(c, in, len) != GONE && settle(c);
 }
 
+void xtal_tcp_answer(struct xtal_tcp_conn *c)
+{
+	c->held = false;
+	if (!c->broken)
+		settle(c);
+}
+
 bool xtal_tcp_serve(struct xtal_tcp_conn *c)
 {
+	struct xtal_tcp_server *tcp = &c->ctx->tcp;
 	enum outcome o = GOES_ON;
-	bool more = true, did = false;
+	bool more = true, did = false, held = c->held;
 
+	if (xtal_unlikely(c->broken)) {
+		if (!tcp->by_program)
+			xtal_tcp_bury(c);
+		return true;
+	}
 	if (!c->shaken && !shake_hands(c))
 		return true;
 	if (c->quiet_until) {
 		settle(c);
 		return false;
 	}
+	tcp->reported = tcp->urgent = false;
 	if (c->rest) {
 		o = flush(c);
 		if (o == GOES_ON)
@@ -599,11 +616,18 @@ bool xtal_tcp_serve(struct xtal_tcp_conn *c)
 	}
 	for (unsigned i = 0; i < ROUNDS && o == GOES_ON && more; i++)
 		o = receive(c, &more, &did);
-	if (o == GONE || !settle(c))
+	if (o == GONE)
+		return true;
+	if (did && xtal_tcp_hold_answers(c, held))
+		return true;
+	c->held = false;
+	if (c->polled && !did && !c->rest && xtal_tcp_idle(&c->stream))
+		return false;
+	if (!settle(c))
 		return true;
 	if (did)
 		make_hot(c, more);
-	if (!c->hot)
+	if (!c->hot && !c->polled)
 		xtal_tcp_rest(&c->stream);
 	return did;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The sessions of tcp peers, and their connections: accepted, told apart and forgotten by
- * tcp_accept.c, served by tcp_serve.c. All of it on the agent.
+ * tcp_accept.c, served by tcp_serve.c; all of it under the context's serving lock. That is the
+ * agent's work, but while a program polls for receives it serves the connections that are in use
+ * itself (tcp_poll.c).
  */
 #ifndef XTAL_CORE_TCP_SESSION_H
 #define XTAL_CORE_TCP_SESSION_H
@@ -36,6 +38,12 @@ struct xtal_tcp_conn {
 	uint64_t quiet_until; /* not read before, since too much was refused to it; 0: read */
 	unsigned watched;     /* XTAL_OS_READABLE ... */
 	bool hot, shaken;     /* shaken: the filter's handshake is over */
+	/* A program's thread serves it, and the agent does not watch for what it brings. */
+	bool polled;
+	struct xtal_list polled_node; /* in the server */
+	bool held;                    /* answers wait until the program has seen what they answer */
+	const char *broken; /* a program's thread has found that it is over, for this reason */
+	bool ends;          /* ... and so is its session */
 };
 
 /* What one initiator's link is to us. */
@@ -57,18 +65,38 @@ struct xtal_tcp_session {
 };
 
 /* Something may be done for the connection: receives, executes, answers. True when anything was.
- * The connection may be gone afterwards. */
+ * The connection may be gone afterwards, if the agent called. */
 bool xtal_tcp_serve(struct xtal_tcp_conn *c);
 /* The same with bytes that were received, and no more; also none. False: the connection is gone. */
 bool xtal_tcp_serve_bytes(struct xtal_tcp_conn *c, const uint8_t *in, size_t len);
+/* Sends the answers that were held. The connection may be gone afterwards, if the agent called. */
+void xtal_tcp_answer(struct xtal_tcp_conn *c);
 /* The HELLO of a greeting connection is complete. True: the connection has a session now; false:
  * it is gone. */
 bool xtal_tcp_greet(struct xtal_tcp_conn *c);
-/* Closes the connection; its session waits for another one. */
+/* Closes the connection; its session waits for another one. On a program's thread both this and
+ * the session's end are left to the agent. */
 void xtal_tcp_hang_up(struct xtal_tcp_conn *c, const char *why);
 /* At the session's end: a SEND that is coming in does not come. */
 void xtal_tcp_forget_send(struct xtal_tcp_session *s);
 /* Ends the session, and its connection. */
 void xtal_tcp_session_end(struct xtal_tcp_session *s, const char *why);
+/* On the agent: it need not look at the connection unasked any more. */
+void xtal_tcp_cool(struct xtal_tcp_conn *c);
+
+/* tcp_poll.c: */
+
+/* On the agent: leaves the connection to the program, if that polls. */
+void xtal_tcp_leave_to_program(struct xtal_tcp_conn *c);
+/* It is the agent's again; who calls has it served, or closes it. */
+void xtal_tcp_take_back(struct xtal_tcp_conn *c);
+/* On the agent: does what a program's thread has left, for a connection that is broken. */
+void xtal_tcp_bury(struct xtal_tcp_conn *c);
+/* Has the agent look at what a program's thread has left. */
+void xtal_tcp_leave_to_agent(struct xtal_tcp_conn *c, const char *broken, bool ends);
+/* Has a timer end the silence, quiet_until. */
+void xtal_tcp_stay_quiet(struct xtal_tcp_conn *c);
+/* By whoever serves: the answers to what has come wait for a moment. */
+bool xtal_tcp_hold_answers(struct xtal_tcp_conn *c, bool held);
 
 #endif
