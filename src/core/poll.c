@@ -8,20 +8,8 @@
 #include "os/proc.h"
 #include "os/thread.h"
 
-#define WAIT_SPIN   50000u /* ns: how long a waiting caller polls before it sleeps, at most */
-#define WAIT_YIELD  5000u  /* ns: how often it offers the processor meanwhile */
-#define EMPTY_POLLS 64u    /* in a row, before the caller's processor is offered to others */
-
-/* A program that polls without a pause may hold the processor that whoever answers it needs. */
-static void let_others_run(void)
-{
-	static _Thread_local unsigned empty;
-
-	if (++empty < EMPTY_POLLS && xtal_os_yield_after())
-		return;
-	empty = 0;
-	xtal_os_yield();
-}
+#define WAIT_SPIN  50000u /* ns: how long a waiting caller polls before it sleeps, at most */
+#define WAIT_YIELD 5000u  /* ns: how often it offers the processor meanwhile */
 
 /* Nothing waits: works for the queue, if there is something to do. */
 static __attribute__((noinline)) int poll_other(struct xtal_queue *q, uint32_t count,
@@ -34,7 +22,7 @@ static __attribute__((noinline)) int poll_other(struct xtal_queue *q, uint32_t c
 			xtal_queue_help(q);
 		n = xtal_cq_peek(&q->cq, count, out);
 		if (!n && atomic_load_explicit(&q->busy, memory_order_relaxed))
-			let_others_run();
+			xtal_os_polled_in_vain();
 		/* Edge-triggered users take 0 for "empty, and the fd will tell": it must hold. */
 	} while (!n && !xtal_cq_rearm(&q->cq));
 	return (int)n;

@@ -290,6 +290,8 @@ int xtal_shared_cq_poll(struct xtal_shared_cq *cq, uint32_t count, struct xtal_r
 		n = take(cq, count, out);
 	}
 	xtal_bias_unlock_own(&cq->consumer);
+	if (!n)
+		xtal_os_polled_in_vain();
 	return (int)n;
 }
 

@@ -127,6 +127,8 @@ static uint64_t remaining(uint64_t deadline)
 	return deadline > now ? deadline - now : 0;
 }
 
+#define EMPTY_POLLS 64u
+
 #define ALONE 5000u /* ns: a yield that nobody used has returned by then */
 
 static atomic_bool crowded; /* more threads than processors, it seems */
@@ -145,6 +147,16 @@ bool xtal_os_yield(void)
 uint64_t xtal_os_yield_after(void)
 {
 	return atomic_load_explicit(&crowded, memory_order_relaxed) ? 0 : ALONE;
+}
+
+void xtal_os_polled_in_vain(void)
+{
+	static _Thread_local unsigned empty;
+
+	if (++empty < EMPTY_POLLS && !atomic_load_explicit(&crowded, memory_order_relaxed))
+		return;
+	empty = 0;
+	xtal_os_yield();
 }
 
 int xtal_os_futex_wait(atomic_uint *word, unsigned expected, uint64_t deadline)

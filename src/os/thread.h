@@ -24,6 +24,9 @@ bool xtal_os_yield(void);
 /* ns that a thread which looks for work may look on before it yields: none where the last yield of
  * this process was used. */
 uint64_t xtal_os_yield_after(void);
+/* Whoever polls without a pause may hold the processor that his answer needs: offers it after every
+ * 64 calls in which nothing was found, after each one where that helps. */
+void xtal_os_polled_in_vain(void);
 
 /* Sleeps while *word == expected. 0 when woken or changed, -ETIMEDOUT. May wake spuriously. */
 int xtal_os_futex_wait(atomic_uint *word, unsigned expected, uint64_t deadline);
