@@ -3,7 +3,7 @@
  * Two-sided operations at their sender. They need no segment of the target's, only its link. A
  * message that cannot be received comes back as NOT_READY, with all of its queue that followed it
  * on the link; then they are begun again, after a pause, as often as the queue allows. What is not
- * a message waits behind one until it has been answered.
+ * a message waits behind one until it has been answered, and a message behind what is none.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -168,7 +168,9 @@ bool xtal_send_start(struct xtal_queue *q, struct xtal_pending *p)
 		begun = false;
 	} else if (result > 0) {
 		begun = end_alone(q, p, (uint32_t)result);
-	} else if (q->inflight && (link->self || q->flight_link != link)) {
+	} else if (q->inflight && (link->self || q->flight_link != link || !share->sending)) {
+		/* Behind what is no message, too: that may fail, and the receiver would think that it
+		 * had been done. */
 		begun = false;
 	} else if (link->self) {
 		p->peer = (struct xtal_peer){ .port = link->tid & 0xffff, .link_id = link->id };

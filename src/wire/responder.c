@@ -235,6 +235,8 @@ static void feed_request(struct xtal_responder *r, const struct xtal_msg *m, boo
 	} else if (m->expiry != 0 && now > m->expiry) {
 		out->kind = XTAL_RESPONDER_REPLY;
 		out->why = "request has expired";
+		if (m->type == XTAL_MSG_SEND)
+			refuse(r, queue_of(m->flags, &m->notify));
 		make_failure(r, out, m->type == XTAL_MSG_READ, XTAL_UNREACHABLE, 0, now,
 			     &out->reply);
 	} else if (m->type == XTAL_MSG_SEND && first && must_wait(r, m)) {
@@ -302,8 +304,9 @@ bool xtal_responder_result(struct xtal_responder *r, const struct xtal_responder
 	if (status != XTAL_OK) {
 		uint64_t pause = 0;
 
-		if (e->kind == XTAL_RESPONDER_SEND && status == XTAL_NOT_READY) {
+		if (e->kind == XTAL_RESPONDER_SEND)
 			refuse(r, queue_of(e->flags, &e->notify));
+		if (e->kind == XTAL_RESPONDER_SEND && status == XTAL_NOT_READY) {
 			pause = !old                          ? 0
 				: old[0] < XTAL_MSG_MAX_PAUSE ? old[0]
 							      : XTAL_MSG_MAX_PAUSE;

@@ -13,6 +13,8 @@
  * A SEND may end as NOT_READY. Its initiator sends it again, when all that followed it in its queue
  * have been answered or given up; they are answered NOT_READY too, until one comes that follows
  * none.
+ * Behind a SEND that failed or came too late they are answered so as well: a receiver never sees a
+ * message without those before it.
  *
  * What the machine does not know, the executor checks: token, range, right, alignment,
  * revocation. Every effect names the whole range: check all of it on `first`, so that a failing

@@ -281,6 +281,79 @@ static void expect_refusal(struct urma_pair *p, const struct urma_peer *to)
 	assert_int_equal(urma_modify_jetty(p->side.jetty, &attr), URMA_SUCCESS);
 }
 
+static int64_t owner_records(void *args)
+{
+	struct urma_ask *a = args;
+
+	return urma_poll_jfc(a->owner->side.jfc, 1, &a->cr);
+}
+
+/* Requests that fail, with messages behind them that are on their way already. */
+static void fail_in_front_of_messages(unsigned kind)
+{
+	enum {
+		BEHIND = 12
+	};
+	struct urma_request first, r[BEHIND];
+	struct urma_ask a = { 0 };
+	unsigned flushed = 0;
+	urma_jfs_wr_t *bad;
+	struct urma_pair p;
+	urma_cr_t cr;
+
+	urma_pair_open(&p, 64 * KIB);
+	urma_pair_receive(&p, inbox(&p), 64, BEHIND + 2, 40);
+	if (kind == 0)
+		urma_request_send(&first, &p.peer, p.mem.data, 65); /* too long */
+	else if (kind == 1)
+		urma_request_write(&first, &p.peer, p.base + 64 * KIB, p.mem.data, 8);
+	else if (kind == 2)
+		urma_request_read(&first, &p.peer, p.base + 64 * KIB, p.mem.data, 8);
+	else if (kind == 3)
+		urma_request_cas(&first, &p.peer, p.base + 3, p.mem.data, 8, 0, 1);
+	else
+		urma_request_write(&first, &p.peer, p.base + 64 * KIB, p.mem.data, 8);
+	if (kind == 4)
+		first.wr.opcode = URMA_OPC_WRITE_IMM;
+	first.wr.user_ctx = 100;
+	first.wr.next = &r[0].wr;
+	for (unsigned i = 0; i < BEHIND; i++) {
+		urma_request_send(&r[i], &p.peer, p.mem.data, 32);
+		r[i].wr.user_ctx = i;
+		r[i].wr.next = i + 1 < BEHIND ? &r[i + 1].wr : NULL;
+	}
+	assert_int_equal(urma_post_jetty_send_wr(p.side.jetty, &first.wr, &bad), URMA_SUCCESS);
+	cr = urma_pair_take(&p);
+	assert_int_equal(cr.user_ctx, 100);
+	assert_int_not_equal(cr.status, URMA_CR_SUCCESS);
+	assert_int_not_equal(cr.status, URMA_CR_WR_FLUSH_ERR);
+	/* What was posted before the failure is flushed; what came later waits to be flushed. */
+	while (cr = urma_pair_take(&p), cr.status != URMA_CR_WR_FLUSH_ERR_DONE) {
+		assert_int_equal(cr.status, URMA_CR_WR_FLUSH_ERR);
+		assert_int_equal(cr.user_ctx, flushed++);
+	}
+	while (flushed < BEHIND) {
+		assert_int_equal(urma_flush_jetty(p.side.jetty, 1, &cr), 1);
+		assert_int_equal(cr.user_ctx, flushed++);
+	}
+	suite_sleep_us(20000);
+	if (kind == 0) { /* this one used up its buffer */
+		cr = urma_pair_owner_take(&p);
+		assert_int_equal(cr.user_ctx, 40);
+		assert_int_equal(cr.status, URMA_CR_LOC_LEN_ERR);
+	}
+	assert_int_equal(urma_pair_ask(&p, owner_records, &a), 0);
+	urma_pair_close(&p);
+}
+
+/* A receiver that saw a later message would think that the earlier ones were there too. */
+static void nothing_overtakes_a_failure(void **state)
+{
+	(void)state;
+	for (unsigned kind = 0; kind < 5; kind++)
+		fail_in_front_of_messages(kind);
+}
+
 static void token_and_id_must_be_right(void **state)
 {
 	urma_token_t right = { URMA_SIDE_TOKEN }, wrong = { URMA_SIDE_TOKEN ^ 1 };
@@ -714,6 +787,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_message_waits_for_its_buffer),
 		cmocka_unit_test(patience_may_end),
 		cmocka_unit_test(too_long_a_message_uses_up_its_buffer),
+		cmocka_unit_test(nothing_overtakes_a_failure),
 		cmocka_unit_test(token_and_id_must_be_right),
 		cmocka_unit_test(send_queues_reach_receive_queues),
 		cmocka_unit_test(many_senders_share_one_receive_queue),

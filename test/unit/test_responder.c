@@ -293,6 +293,51 @@ static void test_lease(void **state)
 	feed_at(&f, m, UINT64_MAX, XTAL_RESPONDER_ATOMIC); /* 0: no limit */
 }
 
+/* A SEND of 8 bytes; after: the one before it in its queue, or 0. */
+static struct xtal_msg a_send(struct fixture *f, uint64_t id, uint64_t after)
+{
+	struct xtal_msg m = piece(f, XTAL_MSG_SEND, id, 8, 0);
+
+	m.addr = 0;
+	m.payload = 8;
+	m.operand_size = XTAL_MSG_SEND_PLAIN;
+	m.notify = (struct xtal_msg_notify){ .addr = after, .token = 33 };
+	return m;
+}
+
+/* Whatever became of a message: those that were sent behind it are not received without it. */
+static void test_send_fails(void **state)
+{
+	static const enum xtal_status statuses[] = { XTAL_NOT_READY, XTAL_REMOTE_LENGTH,
+						     XTAL_REMOTE_ACCESS };
+	struct xtal_responder_effect e;
+	struct fixture f;
+	struct xtal_msg m;
+
+	(void)state;
+	start(&f, 1, false);
+	for (uint64_t i = 0; i < 3; i++) {
+		uint64_t id = 10 + 10 * i;
+
+		result(&f, feed_at(&f, a_send(&f, id, 0), 1, XTAL_RESPONDER_SEND), statuses[i]);
+		e = feed_at(&f, a_send(&f, id + 1, id), 1, XTAL_RESPONDER_REPLY);
+		assert_int_equal(e.reply.status, XTAL_NOT_READY);
+		e = feed_at(&f, a_send(&f, id + 2, id + 1), 1, XTAL_RESPONDER_REPLY);
+		assert_int_equal(e.reply.status, XTAL_NOT_READY);
+		/* It begins anew. */
+		result(&f, feed_at(&f, a_send(&f, id + 3, 0), 1, XTAL_RESPONDER_SEND), XTAL_OK);
+	}
+	m = a_send(&f, 50, 0);
+	m.expiry = 1000;
+	e = feed_at(&f, m, 1001, XTAL_RESPONDER_REPLY);
+	assert_int_equal(e.reply.status, XTAL_UNREACHABLE);
+	m = a_send(&f, 51, 50);
+	m.expiry = 2000;
+	e = feed_at(&f, m, 1001, XTAL_RESPONDER_REPLY);
+	assert_int_equal(e.reply.status, XTAL_NOT_READY);
+	feed_at(&f, a_send(&f, 52, 0), 1001, XTAL_RESPONDER_SEND);
+}
+
 static void test_ping(void **state)
 {
 	struct fixture f;
@@ -696,6 +741,7 @@ int main(void)
 		cmocka_unit_test(test_fails_once),
 		cmocka_unit_test(test_incarnation),
 		cmocka_unit_test(test_lease),
+		cmocka_unit_test(test_send_fails),
 		cmocka_unit_test(test_ping),
 		cmocka_unit_test(test_lying_initiator),
 		cmocka_unit_test(test_result_is_due),
