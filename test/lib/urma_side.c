@@ -29,14 +29,17 @@ static int open_queues(struct urma_side *s, const struct urma_side_attr *attr)
 			       .min_rnr_timer = attr->min_rnr_timer ? attr->min_rnr_timer
 								    : URMA_TYPICAL_MIN_RNR_TIMER,
 			       .token_value = token };
-	urma_jetty_cfg_t jetty = { .flag.bs.share_jfr = 1,
-				   .jfs_cfg = { .depth = depth,
-						.flag.bs.error_suspend = attr->error_suspend,
-						.trans_mode = mode,
-						.max_sge = sge,
-						.max_rsge = 2,
-						.rnr_retry = attr->rnr_retry,
-						.err_timeout = URMA_TYPICAL_ERR_TIMEOUT } };
+	urma_jetty_cfg_t jetty = {
+		.flag.bs.share_jfr = 1,
+		.jfs_cfg = { .depth = depth,
+			     .flag.bs.error_suspend = attr->error_suspend,
+			     .trans_mode = mode,
+			     .max_sge = sge,
+			     .max_rsge = 2,
+			     .rnr_retry = attr->rnr_retry,
+			     .err_timeout = attr->err_timeout ? attr->err_timeout
+							      : URMA_TYPICAL_ERR_TIMEOUT }
+	};
 
 	s->jfc = urma_create_jfc(s->ctx, &jfc);
 	if (attr->two_jfcs)

@@ -32,6 +32,7 @@ struct urma_side_attr {
 	urma_device_t *(*choose)(urma_device_t **list, int count);
 	uint8_t rnr_retry;     /* as it is; 7: without end */
 	uint8_t min_rnr_timer; /* 0: the typical one */
+	uint8_t err_timeout;   /* 0: the typical one, 4.3 s in all; 1: the library's own limit */
 	uint32_t max_sge;      /* 0: 4 */
 	bool two_jfcs;         /* receives complete on a queue of their own */
 	bool error_suspend;
