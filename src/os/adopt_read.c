@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "os/adopt_impl.h"
+#include "os/proc.h"
 #include "os/thread.h"
 #include "os/vm.h"
 
@@ -216,9 +217,31 @@ static void read_keeper(struct xtal_os_adopter *a)
 	a->hooks.after();
 }
 
+#define LOOK_NS 50000u /* how long it looks for the next event before it sleeps */
+
+/* Whoever moves, unmaps or drops what is watched waits until it was read of: the next event of an
+ * adoption under way is read sooner than a sleeper wakes. Raw system calls only. */
+static bool await_events(struct pollfd *fds, uint64_t *looked)
+{
+	static const struct timespec at_once;
+	long n;
+
+	n = syscall(SYS_ppoll, fds, 3ul, *looked ? &at_once : NULL, NULL, 0ul);
+	if (n > 0) {
+		*looked = xtal_os_now();
+		return true;
+	}
+	if (n == 0 && xtal_os_now() - *looked < LOOK_NS)
+		syscall(SYS_sched_yield);
+	else
+		*looked = 0;
+	return false;
+}
+
 void xtal_os_adopt_read(void *arg)
 {
 	struct xtal_os_adopter *a = arg;
+	uint64_t looked = 0;
 	struct pollfd fds[3] = { { .fd = a->keeper, .events = POLLIN },
 				 { .fd = a->kick, .events = POLLIN },
 				 { .fd = a->window, .events = POLLIN } };
@@ -227,7 +250,7 @@ void xtal_os_adopt_read(void *arg)
 	atomic_store(&a->serving, 1);
 	xtal_os_futex_wake(&a->serving, 1);
 	for (;;) {
-		if (syscall(SYS_ppoll, fds, 3ul, NULL, NULL, 0ul) < 0)
+		if (!await_events(fds, &looked))
 			continue;
 		if (fds[1].revents)
 			syscall(SYS_read, a->kick, &count, sizeof(count));

@@ -87,8 +87,8 @@ static void unwatch(struct xtal_os_adopter *a, unsigned n)
 	for (unsigned i = 0, k; i < n; i = moved ? i : k) {
 		xtal_lock(&a->gate);
 		at = a->where[i];
-		for (k = i + 1; k < n && at && a->where[k] == at + (k - i) * page;)
-			k++;
+		for (k = i + 1; k < n && a->where[k] == (at ? at + (k - i) * page : 0);)
+			k++; /* those that are gone, too, only need to be woken */
 		len = (k - i) * page;
 		last = k == a->watched || a->where[k] != at + len;
 		xtal_unlock(&a->gate);
