@@ -25,11 +25,6 @@ struct xtal_tcp_server {
 	struct xtal_lane *lane;  /* of whoever serves */
 	struct xtal_timer timer; /* the agent's: does anybody still poll? */
 	struct xtal_task task;   /* what a program's thread leaves to the agent */
-	bool by_program;         /* whoever serves now is no agent */
-	bool reported, urgent;   /* now: a message has come; something else has */
-	_Atomic bool held;       /* answers are */
-	uint64_t reported_at;    /* ns: when the last poll brought messages; 0: it did not */
-	unsigned prompt;         /* so often in a row was the next poll soon after */
 };
 
 /* The peers of a context, whom the agent serves, or whoever polls for receives (server.c). */
@@ -39,6 +34,11 @@ struct xtal_serving {
 	uint64_t polls, seen;      /* how often programs have served them; when last looked at */
 	uint64_t polled_at;        /* ns: when that look saw a new one; 0: long ago */
 	struct xtal_timer timer;   /* the agent's: does anybody still poll? */
+	bool by_program;           /* whoever serves now is no agent */
+	bool reported, urgent;     /* now: a message has come; something else has */
+	_Atomic bool held;         /* answers are */
+	uint64_t reported_at;      /* ns: when the last poll brought messages; 0: it did not */
+	unsigned prompt;           /* so often in a row was the next poll soon after */
 };
 
 /* Locks, in the order in which they may be taken:

@@ -87,7 +87,35 @@ static uint32_t serve_send(struct xtal_session *s, const struct xtal_responder_e
 	return status ? status : xtal_execute_send_piece(&s->lane, s->inbound, e, payload);
 }
 
-/* Under the serving lock. A reply is made in place; the effect's payload is in the ring. */
+/* For a good READ this is the same place again, with the data in it. */
+static bool send_answer(struct xtal_session *s, const struct xtal_msg *answer, const char **why)
+{
+	struct xtal_ring_slot slot;
+
+	if (xtal_ring_reserve(&s->ring, answer->payload, &slot)) {
+		*why = "no room for an answer";
+		return false;
+	}
+	xtal_msg_encode(answer, slot.header);
+	if (xtal_ring_publish(&s->ring))
+		xtal_os_nudge(s->sock.fd);
+	return true;
+}
+
+/* The answer that was held, and the frame that it answers. */
+static void answer_held(struct xtal_session *s)
+{
+	const char *why;
+
+	s->held = false;
+	if (!send_answer(s, &s->answer, &why))
+		s->broken = why;
+	else if (xtal_ring_release(&s->ring))
+		xtal_os_nudge(s->sock.fd);
+}
+
+/* Under the serving lock. A reply is made in place; the effect's payload is in the ring. The answer may
+ * be held. */
 static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8_t *payload,
 		      size_t len, const char **why)
 {
@@ -104,6 +132,7 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 	if (e.first && e.kind != XTAL_RESPONDER_SEND &&
 	    s->inbound) /* the rest of one does not come */
 		xtal_inbound_abandon(s->inbound);
+	s->ctx->serving.urgent |= e.kind != XTAL_RESPONDER_SEND;
 	switch (e.kind) {
 	case XTAL_RESPONDER_NONE:
 		return true;
@@ -133,19 +162,19 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 			status = xtal_execute_atomic(s->ctx, &s->lane, &e, old);
 		else
 			status = serve_send(s, &e, payload, &old[0]);
+		if (e.kind == XTAL_RESPONDER_SEND && !status && e.last)
+			s->ctx->serving.reported = true;
+		else
+			s->ctx->serving.urgent = true;
 		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, old, now,
 					   &answer))
 			return true;
 		break;
 	}
-	/* For a good READ this is the same place again, with the data in it. */
-	if (xtal_ring_reserve(&s->ring, answer.payload, &slot)) {
-		*why = "no room for an answer";
-		return false;
-	}
-	xtal_msg_encode(&answer, slot.header);
-	if (xtal_ring_publish(&s->ring))
-		xtal_os_nudge(s->sock.fd);
+	if (!e.first || s->ctx->serving.urgent || !xtal_serving_holds(&s->ctx->serving))
+		return send_answer(s, &answer, why);
+	s->answer = answer;
+	s->held = true;
 	return true;
 }
 
@@ -158,6 +187,8 @@ static bool serve(struct xtal_session *s)
 	size_t len;
 	bool did = false;
 
+	if (s->held)
+		answer_held(s);
 	for (unsigned i = 0; i < MAX_FRAMES && !s->broken; i++) {
 		uint64_t unused;
 		int n;
@@ -174,6 +205,8 @@ static bool serve(struct xtal_session *s)
 		if (n <= 0)
 			break;
 		did = true;
+		if (s->held)
+			break;
 		if (xtal_ring_release(&s->ring))
 			xtal_os_nudge(s->sock.fd);
 	}
@@ -208,6 +241,39 @@ bool xtal_server_is_polled(struct xtal_context *ctx, uint64_t now)
 	return serving->polled_at && now - serving->polled_at <= XTAL_POLLER_NS;
 }
 
+/*
+ * To answer takes about as long as to send the program's own next message. So while the program
+ * polls again this soon after each message, it sees a message before that is answered: which is done
+ * behind its own next message, by the next poll, or by the agent.
+ */
+#define PROMPT_NS 20000u
+#define PROMPT    4u /* so many times in a row */
+
+bool xtal_serving_holds(struct xtal_serving *serving)
+{
+	if (!serving->by_program || !serving->reported || serving->urgent ||
+	    serving->prompt < PROMPT)
+		return false;
+	atomic_store_explicit(&serving->held, true, memory_order_relaxed);
+	return true;
+}
+
+void xtal_serving_look(struct xtal_serving *serving, uint64_t now)
+{
+	if (serving->reported_at && now - serving->reported_at > PROMPT_NS)
+		serving->prompt = 0;
+}
+
+/* A poll, the first one after messages. */
+static void note_return(struct xtal_serving *serving)
+{
+	if (xtal_os_now() - serving->reported_at > PROMPT_NS)
+		serving->prompt = 0;
+	else if (serving->prompt < PROMPT)
+		serving->prompt++;
+	serving->reported_at = 0;
+}
+
 static bool drain(struct xtal_drain *d)
 {
 	struct xtal_session *s = xtal_container_of(d, struct xtal_session, drain);
@@ -217,6 +283,10 @@ static bool drain(struct xtal_drain *d)
 
 	if (!xtal_trylock(&ctx->serving.lock))
 		return false;
+	if (s->held) {
+		xtal_serving_look(&ctx->serving, xtal_os_now());
+		answer_held(s);
+	}
 	if (!s->broken && !xtal_server_is_polled(ctx, xtal_os_now()))
 		did = serve(s);
 	broken = s->broken;
@@ -275,10 +345,40 @@ void xtal_server_poll(struct xtal_context *ctx)
 	if (!xtal_trylock(&serving->lock))
 		return;
 	serving->polls++;
+	if (serving->reported_at)
+		note_return(serving);
+	serving->by_program = true;
+	serving->reported = serving->urgent = false;
 	for (struct xtal_list *n = serving->sessions.next; n != &serving->sessions; n = n->next)
 		serve_myself(xtal_container_of(n, struct xtal_session, serve_node));
 	xtal_tcp_server_poll(ctx);
+	serving->by_program = false;
+	if (serving->reported)
+		serving->reported_at = xtal_os_now();
 	xtal_unlock_fair(&serving->lock);
+}
+
+void xtal_server_answer(struct xtal_context *ctx)
+{
+	struct xtal_serving *serving = &ctx->serving;
+
+	/* A hint: whoever misses it leaves the answers to the next poll. */
+	if (xtal_likely(!atomic_load_explicit(&serving->held, memory_order_relaxed)) ||
+	    !xtal_trylock(&serving->lock))
+		return;
+	atomic_store_explicit(&serving->held, false, memory_order_relaxed);
+	serving->by_program = true;
+	for (struct xtal_list *n = serving->sessions.next; n != &serving->sessions; n = n->next) {
+		struct xtal_session *s = xtal_container_of(n, struct xtal_session, serve_node);
+
+		if (s->held)
+			answer_held(s);
+		if (s->broken)
+			xtal_os_event_signal(xtal_agent_doorbell());
+	}
+	xtal_tcp_server_answer(ctx);
+	serving->by_program = false;
+	xtal_unlock(&serving->lock);
 }
 
 void xtal_server_hand_over(struct xtal_context *ctx)
@@ -287,6 +387,9 @@ void xtal_server_hand_over(struct xtal_context *ctx)
 	bool left = false;
 
 	xtal_lock(&serving->lock);
+	serving->by_program = true;
+	serving->prompt = 0;
+	serving->reported_at = 0;
 	if (serving->polls != serving->seen || serving->polled_at) {
 		serving->seen = serving->polls;
 		serving->polled_at = 0;
@@ -295,6 +398,8 @@ void xtal_server_hand_over(struct xtal_context *ctx)
 			struct xtal_session *s =
 				xtal_container_of(n, struct xtal_session, serve_node);
 
+			if (s->held)
+				answer_held(s);
 			if (arm(s))
 				continue;
 			serve_myself(s);
@@ -302,6 +407,7 @@ void xtal_server_hand_over(struct xtal_context *ctx)
 		}
 	}
 	xtal_tcp_server_hand_over(ctx);
+	serving->by_program = false;
 	xtal_unlock(&serving->lock);
 	if (left)
 		xtal_os_event_signal(xtal_agent_doorbell());

@@ -40,7 +40,9 @@ struct xtal_session {
 	struct xtal_inbound *inbound; /* a SEND that comes in; NULL before the first */
 	bool stalled;                 /* a reply found no room */
 	bool armed;                   /* frames wake the agent */
-	const char *broken;           /* why the agent is to end it, or NULL */
+	bool held;                    /* the oldest frame is executed, and yet to be answered: */
+	struct xtal_msg answer;
+	const char *broken; /* why the agent is to end it, or NULL */
 };
 
 /* On the agent: the session is over, and freed. */
@@ -60,8 +62,9 @@ void xtal_server_close(struct xtal_context *ctx);
 int xtal_tcp_server_open(struct xtal_context *ctx);
 /* Says farewell to all peers, closes everything. */
 void xtal_tcp_server_close(struct xtal_context *ctx);
-/* As xtal_server_poll() and hand_over(), under the serving lock (tcp_poll.c). */
+/* As xtal_server_poll(), answer and hand_over, under the serving lock (tcp_poll.c). */
 void xtal_tcp_server_poll(struct xtal_context *ctx);
+void xtal_tcp_server_answer(struct xtal_context *ctx);
 void xtal_tcp_server_hand_over(struct xtal_context *ctx);
 
 #endif

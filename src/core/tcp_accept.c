@@ -69,7 +69,7 @@ void xtal_tcp_hang_up(struct xtal_tcp_conn *c, const char *why)
 	struct xtal_tcp_session *s = c->session;
 	char text[80];
 
-	if (c->ctx->tcp.by_program) {
+	if (c->ctx->serving.by_program) {
 		xtal_tcp_leave_to_agent(c, why, false);
 		return;
 	}
@@ -85,7 +85,7 @@ void xtal_tcp_hang_up(struct xtal_tcp_conn *c, const char *why)
 
 void xtal_tcp_session_end(struct xtal_tcp_session *s, const char *why)
 {
-	if (s->ctx->tcp.by_program) { /* which has it from its connection */
+	if (s->ctx->serving.by_program) { /* which has it from its connection */
 		xtal_tcp_leave_to_agent(s->conn, why, true);
 		return;
 	}

@@ -16,14 +16,6 @@
 
 #define MAX_POLLED 4u /* each costs an empty poll a system call */
 
-/*
- * To send an answer takes as long as a message of the program's. So while the program polls again
- * this soon after each message, it sees a message before that is answered: which is done by its own
- * next message, the next poll, or the agent.
- */
-#define PROMPT_NS 20000u
-#define PROMPT    4u /* so many times in a row */
-
 static void look(struct xtal_timer *timer);
 
 void xtal_tcp_leave_to_program(struct xtal_tcp_conn *c)
@@ -70,8 +62,7 @@ static void look(struct xtal_timer *timer)
 	xtal_lock(&ctx->serving.lock);
 	now = xtal_os_now();
 	polled = xtal_server_is_polled(ctx, now);
-	if (tcp->reported_at && now - tcp->reported_at > PROMPT_NS)
-		tcp->prompt = 0;
+	xtal_serving_look(&ctx->serving, now);
 	for (struct xtal_list *n = tcp->polled.next, *next; n != &tcp->polled; n = next) {
 		struct xtal_tcp_conn *c = conn_of(n);
 
@@ -90,62 +81,24 @@ static void look(struct xtal_timer *timer)
 void xtal_tcp_server_poll(struct xtal_context *ctx)
 {
 	struct xtal_tcp_server *tcp = &ctx->tcp;
-	bool reported = false;
 
-	if (!tcp->polled_count)
-		return;
-	if (tcp->reported_at) {
-		if (xtal_os_now() - tcp->reported_at > PROMPT_NS)
-			tcp->prompt = 0;
-		else if (tcp->prompt < PROMPT)
-			tcp->prompt++;
-		tcp->reported_at = 0;
-	}
-	tcp->by_program = true;
-	for (struct xtal_list *n = tcp->polled.next; n != &tcp->polled; n = n->next) {
+	for (struct xtal_list *n = tcp->polled.next; n != &tcp->polled; n = n->next)
 		xtal_tcp_serve(conn_of(n)); /* which leaves it in the list */
-		reported |= tcp->reported;
-	}
-	tcp->by_program = false;
-	if (reported)
-		tcp->reported_at = xtal_os_now();
 }
 
-bool xtal_tcp_hold_answers(struct xtal_tcp_conn *c, bool held)
-{
-	struct xtal_tcp_server *tcp = &c->ctx->tcp;
-
-	c->held = !held && tcp->by_program && c->polled && tcp->reported && !tcp->urgent &&
-		  tcp->prompt == PROMPT;
-	if (c->held)
-		atomic_store_explicit(&tcp->held, true, memory_order_relaxed);
-	return c->held;
-}
-
-void xtal_server_answer(struct xtal_context *ctx)
+void xtal_tcp_server_answer(struct xtal_context *ctx)
 {
 	struct xtal_tcp_server *tcp = &ctx->tcp;
 
-	/* A hint: whoever misses it leaves the answers to the next poll. */
-	if (xtal_likely(!atomic_load_explicit(&tcp->held, memory_order_relaxed)) ||
-	    !xtal_trylock(&ctx->serving.lock))
-		return;
-	tcp->by_program = true;
 	for (struct xtal_list *n = tcp->polled.next; n != &tcp->polled; n = n->next)
 		if (conn_of(n)->held)
 			xtal_tcp_answer(conn_of(n));
-	tcp->by_program = false;
-	atomic_store_explicit(&tcp->held, false, memory_order_relaxed);
-	xtal_unlock(&ctx->serving.lock);
 }
 
 void xtal_tcp_server_hand_over(struct xtal_context *ctx)
 {
 	struct xtal_tcp_server *tcp = &ctx->tcp;
 
-	tcp->by_program = true;
-	tcp->prompt = 0;
-	tcp->reported_at = 0;
 	while (!xtal_list_empty(&tcp->polled)) {
 		struct xtal_tcp_conn *c = conn_of(tcp->polled.next);
 
@@ -154,7 +107,6 @@ void xtal_tcp_server_hand_over(struct xtal_context *ctx)
 		if (xtal_tcp_buffered(&c->stream))
 			xtal_tcp_leave_to_agent(c, NULL, false);
 	}
-	tcp->by_program = false;
 }
 
 /* ---- What is left to the agent ---- */
@@ -172,7 +124,7 @@ static void quiet_over(struct xtal_timer *timer)
 
 void xtal_tcp_stay_quiet(struct xtal_tcp_conn *c)
 {
-	if (c->ctx->tcp.by_program)
+	if (c->ctx->serving.by_program)
 		xtal_tcp_leave_to_agent(c, NULL, false);
 	else
 		xtal_agent_set_timer(&c->timer, c->quiet_until, quiet_over);

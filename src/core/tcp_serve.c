@@ -14,6 +14,7 @@
 #include "core/executor.h"
 #include "core/inbound.h"
 #include "core/log.h"
+#include "core/serving.h"
 #include "core/tcp_ledger.h"
 #include "core/tcp_session.h"
 #include "os/proc.h"
@@ -191,9 +192,9 @@ static void finish_send(struct xtal_tcp_session *s, const uint8_t *payload, uint
 	uint32_t status = xtal_execute_send_piece(lane_of(s->ctx), s->inbound, &s->effect, payload);
 
 	if (status || !s->effect.last)
-		s->ctx->tcp.urgent = true;
+		s->ctx->serving.urgent = true;
 	else
-		s->ctx->tcp.reported = true;
+		s->ctx->serving.reported = true;
 	xtal_target_result(&s->target, (enum xtal_status)status, NULL, now);
 }
 
@@ -242,7 +243,7 @@ static void execute(struct xtal_tcp_session *s, const struct xtal_responder_effe
 	uint32_t status;
 
 	if (e->kind != XTAL_RESPONDER_SEND)
-		s->ctx->tcp.urgent = true;
+		s->ctx->serving.urgent = true;
 	if (e->first && e->kind != XTAL_RESPONDER_SEND &&
 	    s->inbound) /* the rest of one does not come */
 		xtal_inbound_abandon(s->inbound);
@@ -533,7 +534,7 @@ static enum outcome receive(struct xtal_tcp_conn *c, bool *more, bool *did)
  * as few are hot. */
 static void make_hot(struct xtal_tcp_conn *c, bool more)
 {
-	if (c->polled || c->ctx->tcp.by_program)
+	if (c->polled || c->ctx->serving.by_program)
 		return;
 	/* What more there is may have left the socket, so that epoll does not see it. */
 	if (!c->hot && (more || c->ctx->tcp.hot_count < MAX_HOT)) {
@@ -592,12 +593,12 @@ void xtal_tcp_answer(struct xtal_tcp_conn *c)
 
 bool xtal_tcp_serve(struct xtal_tcp_conn *c)
 {
-	struct xtal_tcp_server *tcp = &c->ctx->tcp;
+	struct xtal_serving *serving = &c->ctx->serving;
 	enum outcome o = GOES_ON;
 	bool more = true, did = false, held = c->held;
 
 	if (xtal_unlikely(c->broken)) {
-		if (!tcp->by_program)
+		if (!serving->by_program)
 			xtal_tcp_bury(c);
 		return true;
 	}
@@ -607,7 +608,6 @@ bool xtal_tcp_serve(struct xtal_tcp_conn *c)
 		settle(c);
 		return false;
 	}
-	tcp->reported = tcp->urgent = false;
 	if (c->rest) {
 		o = flush(c);
 		if (o == GOES_ON)
@@ -618,9 +618,9 @@ bool xtal_tcp_serve(struct xtal_tcp_conn *c)
 		o = receive(c, &more, &did);
 	if (o == GONE)
 		return true;
-	if (did && xtal_tcp_hold_answers(c, held))
+	c->held = did && !held && c->polled && xtal_serving_holds(serving);
+	if (c->held)
 		return true;
-	c->held = false;
 	if (c->polled && !did && !c->rest && xtal_tcp_idle(&c->stream))
 		return false;
 	if (!settle(c))

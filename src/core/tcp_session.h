@@ -96,7 +96,5 @@ void xtal_tcp_bury(struct xtal_tcp_conn *c);
 void xtal_tcp_leave_to_agent(struct xtal_tcp_conn *c, const char *broken, bool ends);
 /* Has a timer end the silence, quiet_until. */
 void xtal_tcp_stay_quiet(struct xtal_tcp_conn *c);
-/* By whoever serves: the answers to what has come wait for a moment. */
-bool xtal_tcp_hold_answers(struct xtal_tcp_conn *c, bool held);
 
 #endif
