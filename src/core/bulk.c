@@ -232,10 +232,11 @@ static void execute(struct xtal_bulk *b, struct executor *e, uint64_t offset, ui
 	}
 	if (!local_fresh || !fresh)
 		status = MOVED;
-	else if (err == -ESRCH)
-		status = XTAL_UNREACHABLE;
-	else if (err == -EFAULT &&
-		 xtal_os_probe_access((void *)(uintptr_t)b->local, b->len, !b->put))
+	else if (err && xtal_grant_cma_ended(b->grant, err)) {
+		xtal_link_forget(b->grant);
+		status = MOVED;
+	} else if (err == -EFAULT &&
+		   xtal_os_probe_access((void *)(uintptr_t)b->local, b->len, !b->put))
 		status = XTAL_LOCAL_ACCESS;
 	else if (err)
 		status = XTAL_REMOTE_ACCESS;
@@ -261,6 +262,7 @@ static void finish(struct xtal_bulk *b, struct executor *e)
 	xtal_bias_lock(&q->lock);
 	status = atomic_load_explicit(&b->status, memory_order_relaxed);
 	if (status == MOVED) {
+		xtal_xlats_purge(&q->xlats, b->grant->link);
 		again = xtal_pending_again(q, p);
 	} else {
 		atomic_store_explicit(&p->status, status, memory_order_relaxed);

@@ -45,8 +45,6 @@ static uint32_t status_of(int err, const struct xtal_op *op)
 {
 	bool into_local = op->opcode != XTAL_OP_WRITE;
 
-	if (err == -ESRCH)
-		return XTAL_UNREACHABLE;
 	if (err == -EFAULT &&
 	    xtal_os_probe_access((void *)(uintptr_t)op->local, op->len, into_local))
 		return XTAL_LOCAL_ACCESS;
@@ -152,6 +150,10 @@ static bool run(struct xtal_queue *q, const struct xtal_op *op, struct xtal_comp
 	}
 	if (xtal_unlikely(err == -ESTALE))
 		return false;
+	if (xtal_unlikely(err) && xtal_grant_cma_ended(t->grant, err)) {
+		xtal_xlat_stale(&q->xlats, t);
+		return false;
+	}
 	if (xtal_unlikely(err))
 		status = status_of(err, op);
 	else if (!status)

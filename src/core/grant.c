@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/carrier.h"
 #include "core/connect.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
 #include "core/link.h"
+#include "core/log.h"
 #include "core/queue_impl.h"
 #include "xtal.h"
 
@@ -98,6 +100,31 @@ void xtal_link_forget(struct xtal_grant *g)
 	/* The set's reference; the caller still has its own, so this is never the last. */
 	if (last)
 		atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel);
+}
+
+/* -ESRCH: a process that dies has no memory shortly before it is seen to be dead, and one whose first
+ * thread has ended is reached by its other ones only. */
+bool xtal_grant_cma_ended(struct xtal_grant *g, int err)
+{
+	struct xtal_link *link = g->link;
+	bool first;
+
+	if (g->reach.kind != XTAL_REACH_CMA || (err != -EPERM && err != -ESRCH && err != -ENOSYS))
+		return false;
+	xtal_lock(&link->lock);
+	first = link->cma;
+	link->cma = false;
+	if (first)
+		snprintf(link->cma_text, sizeof(link->cma_text),
+			 "process_vm_writev of process %d has ended: %s%s", link->pid,
+			 strerror(-err),
+			 err == -EPERM ? " (it has become another user or not dumpable)" : "");
+	xtal_unlock(&link->lock);
+	if (first)
+		xtal_log(err == -ESRCH ? XTAL_LOG_INFO : XTAL_LOG_WARNING, "xtal",
+			 "link %u to process %d: %s; messages take over", link->id, link->pid,
+			 link->cma_text);
+	return true;
 }
 
 /* So often; then twice as often, and so on. Of 8-byte writes by cma, which take a way of their own,

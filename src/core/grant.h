@@ -72,6 +72,9 @@ void xtal_grant_put(struct xtal_grant *grant);
 int xtal_link_keep(struct xtal_link *link, struct xtal_grant *grant);
 /* The slot's word changed: the grant is not handed out again. */
 void xtal_link_forget(struct xtal_grant *grant);
+/* The kernel has refused with err what it did before by this grant. True: cma was the way, which this
+ * link no longer goes; forget the grant and ask again. By anybody who holds the grant. */
+bool xtal_grant_cma_ended(struct xtal_grant *grant, int err);
 
 /* A short operation more over a path that adoption would spare: now and then the owner is told.
  * By anybody who holds the grant. */

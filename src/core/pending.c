@@ -335,14 +335,12 @@ static bool store_word(struct xtal_queue *q, struct xtal_pending *p, struct xtal
 	atomic_store_explicit(&t->activity->word, 0, memory_order_release);
 	if (stored && !fresh && !xtal_activity_was_cut(t->activity))
 		fresh = true;
-	if (!fresh || err == -ESTALE) {
+	if (!fresh || err == -ESTALE || (err && xtal_grant_cma_ended(t->grant, err))) {
 		xtal_xlat_stale(&q->xlats, t);
 		return false;
 	}
 	if (err)
-		atomic_store_explicit(&p->status,
-				      err == -ESRCH ? XTAL_UNREACHABLE : XTAL_REMOTE_ACCESS,
-				      memory_order_relaxed);
+		atomic_store_explicit(&p->status, XTAL_REMOTE_ACCESS, memory_order_relaxed);
 	return true;
 }
 
