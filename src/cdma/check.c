@@ -69,6 +69,21 @@ static void look(const char *function, const struct cdma_queue *q, const struct 
 			q->pub.queue_id);
 }
 
+/* The program's own loads and stores would end it. */
+static bool mapped(const char *function, const struct cdma_queue *q, const struct xtal_op *op)
+{
+	bool source = op->opcode == XTAL_OP_WRITE;
+
+	if (xtal_check_reach(op->local, op->len, !source))
+		return true;
+	xtal_diagnose(CDMA_TAG,
+		      "%s: the local range of %llu bytes at 0x%llx on queue %u is not all mapped "
+		      "and %s: keep local memory mapped until the completion",
+		      function, (unsigned long long)op->len, (unsigned long long)op->local,
+		      q->pub.queue_id, source ? "readable" : "writable");
+	return false;
+}
+
 int cdma_check_post(const char *function, struct cdma_queue *q, const struct xtal_op *op)
 {
 	const struct xtal_sge sge = { .addr = op->local, .len = op->len };
@@ -79,6 +94,12 @@ int cdma_check_post(const char *function, struct cdma_queue *q, const struct xta
 	int error;
 
 	look(function, q, op);
+	if (!mapped(function, q, op)) {
+		struct xtal_op nowhere = *op;
+
+		nowhere.local = 0; /* in no segment: ends with status 4 */
+		return xtal_queue_post(q->core, &nowhere);
+	}
 	number = xtal_check_posted(q->check, &checked, &sge, 1);
 	error = xtal_queue_post(q->core, op);
 	if (error)

@@ -89,6 +89,11 @@ static uint64_t hash_of(const struct xtal_sge *sge)
 	return hash | 1;
 }
 
+bool xtal_check_reach(uint64_t addr, uint64_t len, bool write)
+{
+	return !xtal_os_probe_access((const void *)(uintptr_t)addr, len, write);
+}
+
 uint64_t xtal_check_posted(struct xtal_check *c, const struct xtal_checked *op,
 			   const struct xtal_sge *sges, uint32_t count)
 {

@@ -35,6 +35,8 @@ struct xtal_checked {
 	bool signalled; /* its end will be seen */
 	bool source;    /* its local memory must not change before */
 };
+/* Whether the program itself can read (or write) all of the range. */
+XTAL_INTERNAL_API bool xtal_check_reach(uint64_t addr, uint64_t len, bool write);
 /* An operation is about to be posted; its local memory. Returns its number. */
 XTAL_INTERNAL_API uint64_t xtal_check_posted(struct xtal_check *c, const struct xtal_checked *op,
 					     const struct xtal_sge *sges, uint32_t count);

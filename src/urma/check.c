@@ -217,6 +217,25 @@ static void look_at_remote(const struct look *l, const urma_jfs_wr_t *wr)
 	look_at_right(l, seg);
 }
 
+/* The program's own loads and stores would end it. */
+static bool local_is_mapped(const struct look *l)
+{
+	for (uint32_t i = 0; i < l->local_count; i++) {
+		const urma_sge_t *sge = &l->local[i];
+
+		if (xtal_check_reach(sge->addr, sge->len, !l->source))
+			continue;
+		xtal_diagnose(
+			UB_TAG,
+			"%s: the local piece of %u bytes at 0x%llx of the %s on queue 0x%x is "
+			"not all mapped and %s: keep local memory mapped until the completion",
+			l->function, sge->len, (unsigned long long)sge->addr, l->name, l->s->id,
+			l->source ? "readable" : "writable");
+		return false;
+	}
+	return true;
+}
+
 static void look_at_local(const struct look *l)
 {
 	for (uint32_t i = 0; i < l->local_count; i++) {
@@ -277,6 +296,7 @@ urma_status_t ub_check_post(const char *function, struct ub_sender *s, urma_jfs_
 			if (go) {
 				look_at_remote(&l, wr);
 				look_at_local(&l);
+				go = local_is_mapped(&l);
 			}
 		}
 		if (go) {

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cdma_u_lib.h"
@@ -247,6 +248,12 @@ static void a_range_outside_of_its_segment(void **state)
 	assert_said("urma_post_jetty_send_wr", "local piece of 16 bytes", "correct addr and len");
 	next_record();
 	new_lines();
+	urma_request_write(&r, &peer, base, (void *)4096, 16);
+	r.wr.flag.bs.inline_flag = 0;
+	assert_int_equal(urma_side_post(&side, &r), URMA_EINVAL);
+	assert_said("urma_post_jetty_send_wr", "not all mapped and readable",
+		    "until the completion");
+	new_lines();
 	urma_request_write(&r, &peer, base + LEN - 8, memory, 16);
 	urma_side_post(&side, &r);
 	assert_said("urma_post_jetty_send_wr", "reaches 8 bytes beyond", "make it shorter");
@@ -407,8 +414,13 @@ static void addresses_of_cdma(void **state)
 	struct dma_seg to = slice(&told.seg, 0, 8), from = slice(local, 0, 8);
 	struct dma_seg bad = to;
 	static uint64_t elsewhere;
+	void *gone = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct dma_seg_cfg cfg = { .addr = (uintptr_t)gone, .len = LEN };
+	struct dma_seg *gone_seg = dma_register_seg(ctx, &cfg);
 
 	(void)state;
+	assert_non_null(gone_seg);
+	munmap(gone, LEN);
 	bad.sva = (uintptr_t)memory;
 	assert_int_equal(dma_write(queue, &bad, &from), DMA_STATUS_OK);
 	assert_said("dma_write", "a pointer of this process", "sva of the owner's segment");
@@ -428,6 +440,14 @@ static void addresses_of_cdma(void **state)
 	assert_said("dma_write", "local range of 8 bytes", "register it with dma_register_seg");
 	assert_int_equal(dma_wait_queue(queue, 1, (int)SOON_MS, &(struct dma_cr){ 0 }), 1);
 	new_lines();
+	bad = slice(gone_seg, 0, 8);
+	assert_int_equal(status_of(dma_write(queue, &to, &bad)), DMA_CR_LOC_OPERATION_ERR);
+	assert_said("dma_write", "not all mapped and readable", "until the completion");
+	new_lines();
+	assert_int_equal(status_of(dma_read(queue, &to, &bad)), DMA_CR_LOC_OPERATION_ERR);
+	assert_said("dma_read", "not all mapped and writable", "until the completion");
+	new_lines();
+	dma_unregister_seg(ctx, gone_seg);
 	bad = slice(&told.seg, LEN - 4, 8);
 	assert_int_equal(status_of(dma_write(queue, &bad, &from)), DMA_CR_REM_ACCESS_ABORT_ERR);
 	assert_non_null(strstr(new_lines(), "its range leaves the owner's segment"));
