@@ -167,6 +167,7 @@ void xtal_tcp_leave_to_agent(struct xtal_tcp_conn *c, const char *broken, bool e
 	if (broken && !c->broken)
 		c->broken = broken;
 	c->ends |= ends;
-	tcp->task.run = attend;
+	if (!tcp->task.run) /* once: the agent reads it without our lock */
+		tcp->task.run = attend;
 	xtal_agent_post(&tcp->task);
 }

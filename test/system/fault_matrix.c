@@ -6,7 +6,7 @@
  * and notify words are whole, messages arrive once and in order. One world of hosts for each
  * combination, several worlds at a time.
  */
-/* ctest: timeout=240 label=soak plain */
+/* ctest: timeout=240 label=soak */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

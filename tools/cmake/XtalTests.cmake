@@ -17,7 +17,8 @@
 #
 # Contract tests run once per path, as contract.<file>.<path>; paths=self,map in the line restricts
 # them; adopt adds adopt, map to memory that is adopted; hosts adds tls4 and tcp6, tcp between two
-# hosts (network namespaces), and link-local tlsl (over link-local addresses), in the plain build;
+# hosts (network namespaces), in the plain build, and tls4 in those with a sanitizer; link-local
+# tlsl (over link-local addresses), in the plain build;
 # pages adds 64k-map and 64k-ring, on a machine with pages of 64 KiB, where one is emulated.
 set(XTAL_FOLDERS_INSIDE unit sim fuzz)
 set(XTAL_FOLDERS_OUTSIDE contract system)
@@ -91,8 +92,11 @@ function(xtal_test_per_path name target label timeout source)
 	if(words MATCHES "ctest:.* paths=([a-z,]+)")
 		string(REPLACE "," ";" paths "${CMAKE_MATCH_1}")
 	endif()
-	if(XTAL_PLAIN AND words MATCHES "ctest:.* hosts") # IPv4 with TLS, and IPv6 without
-		list(APPEND paths tls4 tcp6)
+	if(words MATCHES "ctest:.* hosts" AND (XTAL_PLAIN OR XTAL_SANITIZE))
+		list(APPEND paths tls4) # IPv4 with TLS, and IPv6 without
+	endif()
+	if(words MATCHES "ctest:.* hosts" AND XTAL_PLAIN)
+		list(APPEND paths tcp6)
 	endif()
 	if(words MATCHES "ctest:.* adopt" AND NOT CMAKE_CROSSCOMPILING)
 		list(APPEND paths adopt)
