@@ -57,6 +57,7 @@ static void ring_send(struct xtal_link *link, uint64_t now, const struct xtal_qu
 			link->ping |= !silent;
 			xtal_requester_abandon(&link->requester, frame.cookie, silent);
 			xtal_messages_finish(p, status, mine);
+			xtal_messages_end_orphans(link, mine);
 			continue;
 		}
 		xtal_msg_encode(&frame.msg, slot.header);

@@ -33,6 +33,7 @@ static bool give_up(struct xtal_tcp_link *t, uint64_t cookie, uint32_t status, u
 {
 	if (!xtal_requester_abandon(&t->link->requester, cookie, false))
 		xtal_messages_finish((struct xtal_pending *)(uintptr_t)cookie, status, mine);
+	xtal_messages_end_orphans(t->link, mine);
 	if (!xtal_tcp_holds(&t->stream, cookie))
 		return true;
 	xtal_tcp_link_hang_up(t, "an operation ended while it was being sent", now);
@@ -186,6 +187,7 @@ static bool handle(struct xtal_tcp_link *t, const struct xtal_initiator_event *e
 	case XTAL_INITIATOR_PAYLOAD:
 		return true;
 	case XTAL_INITIATOR_UP:
+		xtal_messages_end_orphans(link, mine);
 		return xtal_tcp_link_up(t, now);
 	case XTAL_INITIATOR_ANSWER:
 		answer(t, &ev->effect, now, mine);

@@ -63,6 +63,16 @@ void xtal_messages_finish(struct xtal_pending *p, uint32_t status, const struct 
 		xtal_pipeline_kick(q);
 }
 
+void xtal_messages_end_orphans(struct xtal_link *link, const struct xtal_queue *mine)
+{
+	uint64_t cookie;
+
+	while (xtal_requester_next_orphan(&link->requester, &cookie)) {
+		xtal_requester_abandon(&link->requester, cookie, true);
+		xtal_messages_finish((struct xtal_pending *)(uintptr_t)cookie, XTAL_FLUSHED, mine);
+	}
+}
+
 /* Under the link's lock: sends what fits, and lets those go on who wait for room. */
 static void send_more(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine)
 {

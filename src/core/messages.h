@@ -53,6 +53,8 @@ uint32_t xtal_messages_copy(struct xtal_link *link, struct xtal_pending *p, uint
 			    void *place, uint64_t len, bool to_local);
 /* The operation has ended with status; its queue is kicked unless it is mine. */
 void xtal_messages_finish(struct xtal_pending *p, uint32_t status, const struct xtal_queue *mine);
+/* After an operation was abandoned or the carrier replaced: ends the messages that are not sent without it. */
+void xtal_messages_end_orphans(struct xtal_link *link, const struct xtal_queue *mine);
 /* Takes the answers, sends what fits, wakes those who wait for room. True: there were any. */
 bool xtal_messages_go_on(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine);
 

@@ -112,7 +112,7 @@ int xtal_requester_submit(struct xtal_requester *r, const struct xtal_request *r
 		narrow(s->request.compare, request->operand_size);
 	}
 	s->frames = s->framed = s->received = s->base = s->base_frames = 0;
-	s->all_framed = false;
+	s->all_framed = s->orphan = false;
 	make_frame(r, s, 0, &first);
 	if (xtal_msg_check(&first))
 		return -EINVAL;
@@ -129,7 +129,7 @@ static struct xtal_requester_slot *slot_to_frame(const struct xtal_requester *r)
 	for (; i != r->tail; i++) {
 		struct xtal_requester_slot *s = xtal_requester_slot_at(r, i);
 
-		if (s->state == XTAL_SLOT_OPEN && !s->all_framed)
+		if (xtal_requester_wants_frame(s))
 			return s;
 	}
 	return NULL;
@@ -198,9 +198,7 @@ void xtal_requester_sent(struct xtal_requester *r)
 	if (r->next - r->head > r->tail - r->head)
 		r->next = r->head;
 	while (r->next != r->tail) {
-		const struct xtal_requester_slot *n = xtal_requester_slot_at(r, r->next);
-
-		if (n->state == XTAL_SLOT_OPEN && !n->all_framed)
+		if (xtal_requester_wants_frame(xtal_requester_slot_at(r, r->next)))
 			break;
 		r->next++;
 	}

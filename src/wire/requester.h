@@ -54,6 +54,7 @@ struct xtal_requester_slot {
 	uint64_t framed;   /* bytes of the operation covered by them */
 	uint64_t received; /* READ: bytes answered */
 	bool all_framed;
+	bool orphan; /* a SEND whose predecessor was given up: it is not framed */
 };
 
 struct xtal_requester_config {
@@ -174,9 +175,16 @@ bool xtal_requester_next_expired(const struct xtal_requester *r, uint64_t now,
  * The operation has ended for the caller; no further frame of it is sent. silent: no answer
  * can come any more (every frame was cancelled, unsent ones need no cancelling); otherwise its
  * slot stays taken until the answer, one for a later operation, or the PONG to a later PING.
- * Errors: -ENOENT (no such open operation).
+ * Then abandon the orphans. Errors: -ENOENT (no such open operation).
  */
 int xtal_requester_abandon(struct xtal_requester *r, uint64_t cookie, bool silent);
+
+/*
+ * After an operation was abandoned, or a carrier replaced, and before a frame is sent: shows an open
+ * SEND that follows one which was given up and is never executed; false when there is none. It is
+ * not to be received without that, and nothing of it is under way: abandon it, silent.
+ */
+bool xtal_requester_next_orphan(const struct xtal_requester *r, uint64_t *cookie);
 
 /*
  * Closes the machine and ends its oldest open operation with status; false when none is left.

@@ -5,6 +5,26 @@
 
 #include "wire/requester_impl.h"
 
+/* The slot's operation was given up and is never executed. If it is a SEND, nothing of those that
+ * follow it has been executed, nor shall be: nothing of them is under way either. */
+static void orphan_followers(struct xtal_requester *r, uint64_t index)
+{
+	const struct xtal_request *first = &xtal_requester_slot_at(r, index)->request;
+
+	for (uint64_t i = index + 1; first->type == XTAL_MSG_SEND && i != r->tail; i++) {
+		struct xtal_requester_slot *s = xtal_requester_slot_at(r, i);
+		const struct xtal_request *q = &s->request;
+
+		if (s->state != XTAL_SLOT_OPEN || q->type != XTAL_MSG_SEND ||
+		    q->notify.token != first->notify.token ||
+		    ((q->flags ^ first->flags) & XTAL_MSG_FROM_JETTY) != 0)
+			continue;
+		if (q->notify.addr == 0)
+			return;
+		s->orphan = true;
+	}
+}
+
 /* What of the slot's operation the target has not executed, or has to execute again. False:
  * nothing. */
 static bool rewind_slot(struct xtal_requester *r, struct xtal_requester_slot *s, uint64_t executed)
@@ -38,8 +58,12 @@ int xtal_requester_rewind(struct xtal_requester *r, uint64_t executed, uint64_t 
 	for (uint64_t i = r->head; i != r->tail; i++) {
 		struct xtal_requester_slot *s = xtal_requester_slot_at(r, i);
 
-		if (s->state != XTAL_SLOT_FREE && s->frames != 0)
-			lost |= rewind_slot(r, s, executed);
+		if (s->state == XTAL_SLOT_FREE || s->frames == 0)
+			continue;
+		if (s->state == XTAL_SLOT_GIVEN_UP &&
+		    xtal_seq_after(s->first_seq + s->frames - 1, executed))
+			orphan_followers(r, i);
+		lost |= rewind_slot(r, s, executed);
 	}
 	/* The carrier went before it got anything done, maybe because it carries no more bytes. */
 	if (lost && !r->moved && r->piece >= 2ull * XTAL_REQUESTER_LEAST)
@@ -93,6 +117,19 @@ bool xtal_requester_next_expired(const struct xtal_requester *r, uint64_t now,
 	return false;
 }
 
+bool xtal_requester_next_orphan(const struct xtal_requester *r, uint64_t *cookie)
+{
+	for (uint64_t i = r->head; i != r->tail; i++) {
+		const struct xtal_requester_slot *s = xtal_requester_slot_at(r, i);
+
+		if (s->state == XTAL_SLOT_OPEN && s->orphan) {
+			*cookie = s->request.cookie;
+			return true;
+		}
+	}
+	return false;
+}
+
 int xtal_requester_abandon(struct xtal_requester *r, uint64_t cookie, bool silent)
 {
 	for (uint64_t i = r->head; i != r->tail; i++) {
@@ -100,6 +137,8 @@ int xtal_requester_abandon(struct xtal_requester *r, uint64_t cookie, bool silen
 
 		if (s->state != XTAL_SLOT_OPEN || s->request.cookie != cookie)
 			continue;
+		if (!s->all_framed)
+			orphan_followers(r, i);
 		if (silent || s->frames == 0)
 			xtal_requester_free(r, s);
 		else

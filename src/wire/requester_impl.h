@@ -27,6 +27,12 @@ static inline uint64_t xtal_requester_deadline(const struct xtal_requester *r,
 	return moved > s->request.deadline ? moved : s->request.deadline;
 }
 
+/* A frame of it is to be sent. */
+static inline bool xtal_requester_wants_frame(const struct xtal_requester_slot *s)
+{
+	return s->state == XTAL_SLOT_OPEN && !s->all_framed && !s->orphan;
+}
+
 /* The slot is open no more. */
 static inline void xtal_requester_leave(struct xtal_requester *r, struct xtal_requester_slot *s,
 					enum xtal_slot_state state)

@@ -57,6 +57,19 @@ static void ended(struct sim *w, uint64_t cookie, enum xtal_status status, const
 		sim_model_complete(w, cookie, status, old);
 }
 
+/* Messages are not sent without those that they follow. */
+static void end_orphans(struct sim *w, uint32_t link)
+{
+	struct xtal_requester *r = &w->link[link].requester;
+	static const uint64_t none[2];
+	uint64_t cookie;
+
+	while (xtal_requester_next_orphan(r, &cookie)) {
+		xtal_requester_abandon(r, cookie, true);
+		ended(w, cookie, XTAL_FLUSHED, none);
+	}
+}
+
 static void finish_all(struct sim *w, uint32_t link)
 {
 	struct sim_link *l = &w->link[link];
@@ -103,6 +116,7 @@ static void handle(struct sim *w, uint32_t link, const struct xtal_initiator_eve
 	case XTAL_INITIATOR_UP:
 		sim_note(w, "up", link, w->link[link].initiator.attempt, 0);
 		w->resumes += w->link[link].initiator.attempt > 1;
+		end_orphans(w, link);
 		break;
 	case XTAL_INITIATOR_ANSWER:
 		if (e->effect.finished)
@@ -179,6 +193,7 @@ static void expire(struct sim *w, uint32_t link)
 	while (xtal_requester_next_expired(&l->requester, sim_clock(w, l->from), &late)) {
 		xtal_requester_abandon(&l->requester, late.cookie, false);
 		ended(w, late.cookie, XTAL_UNREACHABLE, none);
+		end_orphans(w, link);
 	}
 }
 

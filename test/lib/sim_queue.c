@@ -106,8 +106,10 @@ static void judge(struct sim *w, struct sim_queue *q)
 static bool begin(struct sim *w, struct sim_queue *q)
 {
 	struct sim_link *l = &w->link[q->link];
-	struct sim_op *op = at(w, q, q->start);
+	struct sim_op *op = at(w, q, q->start), *before = at(w, q, q->start - 1);
 
+	if (q->head != q->start && !before->under_way && before->status != XTAL_OK)
+		return false;
 	if (w->now < q->again_at || l->over || l->initiator.closing ||
 	    l->initiator.state == XTAL_SESSION_ENDED || !xtal_requester_can_submit(&l->requester))
 		return false;

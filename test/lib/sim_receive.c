@@ -154,6 +154,9 @@ enum xtal_status sim_receive_end(struct sim *w, struct sim_session *s,
 	for (uint32_t k = 0; k < op->landed; k++)
 		if (op->local[k] != sim_pattern(w, index, k))
 			sim_fail(w, "message %u arrives changed", index);
+	if (e->notify.addr != 0 && w->op[e->notify.addr - 1].executed == 0)
+		sim_fail(w, "message %u is received, but not %u, which it follows", index,
+			 (uint32_t)e->notify.addr - 1);
 	if (q->received > op->number)
 		sim_fail(w, "message %u is received after a later one of its queue", index);
 	q->received = op->number + 1;

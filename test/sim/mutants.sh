@@ -118,6 +118,8 @@ plant overtaking $wire/responder.c 'if (m->notify.addr != 0)' 'if (0)'
 plant forgotten-refusal $wire/responder.c 'r->resumed = true;' 'r->resumed = true; r->refusing = 0;'
 # a queue that was refused once waits for ever
 plant refused-for-ever $wire/responder.c 'if (m->notify.addr != 0)' 'if (1)'
+# messages are sent without one in front of them that was given up
+plant orphans $wire/requester_end.c 's->orphan = true;' ';'
 # dead connections are waited for
 plant no-silence $wire/initiator.c 'if (now < later(i->asked_at, i->config.silence))' 'if (1)'
 

@@ -369,6 +369,82 @@ static void a_gap_does_not_let_others_overtake(void **state)
 	assert_int_equal(meets(&in, &third, true), XTAL_OK);
 }
 
+/* A requester with messages of two queues under way: 1, 3 and 4 of one, 2 of another. */
+static void begin_two_queues(struct xtal_requester *r, struct xtal_requester_slot *slots)
+{
+	const struct xtal_requester_config c = { .slots = slots,
+						 .window = WINDOW,
+						 .piece = PIECE,
+						 .incarnation = 7,
+						 .first_seq = 1,
+						 .resumable = true };
+	struct xtal_request q = { .type = XTAL_MSG_SEND,
+				  .operand_size = XTAL_MSG_SEND_PLAIN,
+				  .len = 2 * PIECE,
+				  .deadline = XTAL_NO_DEADLINE };
+
+	assert_int_equal(xtal_requester_init(r, &c), 0);
+	for (q.cookie = 1; q.cookie <= 4; q.cookie++) {
+		q.notify.token = q.cookie == 2 ? 6 : 5;
+		q.notify.addr = q.cookie >= 3 ? (q.cookie == 3 ? 1 : 3) : 0;
+		assert_int_equal(xtal_requester_submit(r, &q), 0);
+	}
+}
+
+static void frame(struct xtal_requester *r, unsigned count)
+{
+	struct xtal_requester_frame f;
+
+	while (count-- && xtal_requester_next_frame(r, 1, &f))
+		xtal_requester_sent(r);
+}
+
+static void assert_orphans(struct xtal_requester *r, unsigned count)
+{
+	uint64_t cookie;
+
+	for (unsigned i = 0; i < count; i++) {
+		assert_true(xtal_requester_next_orphan(r, &cookie));
+		assert_int_equal(cookie, 3 + i);
+		assert_int_equal(xtal_requester_abandon(r, cookie, true), 0);
+	}
+	assert_false(xtal_requester_next_orphan(r, &cookie));
+}
+
+/* What follows one that was given up and is never executed is not sent; the other queue's is. */
+static void none_is_sent_without_those_before(void **state)
+{
+	static struct xtal_requester_slot slots[WINDOW];
+	struct xtal_requester_frame f;
+	struct xtal_requester r;
+
+	(void)state;
+	begin_two_queues(&r, slots);
+	frame(&r, 1); /* half of it */
+	assert_int_equal(xtal_requester_abandon(&r, 1, false), 0);
+	assert_orphans(&r, 2);
+	assert_true(xtal_requester_next_frame(&r, 1, &f));
+	assert_int_equal(f.cookie, 2);
+	frame(&r, 2);
+	assert_false(xtal_requester_next_frame(&r, 1, &f));
+
+	begin_two_queues(&r, slots);
+	frame(&r, 8);
+	assert_int_equal(xtal_requester_abandon(&r, 1, false), 0);
+	assert_orphans(&r, 0); /* it may have been executed */
+	assert_int_equal(xtal_requester_rewind(&r, 2, 1), 0);
+	assert_orphans(&r, 0); /* it has */
+	assert_true(xtal_requester_next_frame(&r, 1, &f));
+
+	begin_two_queues(&r, slots);
+	frame(&r, 8);
+	assert_int_equal(xtal_requester_abandon(&r, 1, false), 0);
+	assert_int_equal(xtal_requester_rewind(&r, 1, 1), 0);
+	assert_orphans(&r, 2); /* half of it has, and the rest is lost */
+	assert_true(xtal_requester_next_frame(&r, 1, &f));
+	assert_int_equal(f.cookie, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +452,7 @@ int main(void)
 		cmocka_unit_test(frames_of_sends_have_rules),
 		cmocka_unit_test(each_is_received_once_and_in_order),
 		cmocka_unit_test(a_gap_does_not_let_others_overtake),
+		cmocka_unit_test(none_is_sent_without_those_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
