@@ -420,7 +420,7 @@ static void addresses_of_cdma(void **state)
 
 	(void)state;
 	assert_non_null(gone_seg);
-	munmap(gone, LEN);
+	assert_int_equal(mprotect(gone, LEN, PROT_NONE), 0);
 	bad.sva = (uintptr_t)memory;
 	assert_int_equal(dma_write(queue, &bad, &from), DMA_STATUS_OK);
 	assert_said("dma_write", "a pointer of this process", "sva of the owner's segment");
@@ -441,13 +441,14 @@ static void addresses_of_cdma(void **state)
 	assert_int_equal(dma_wait_queue(queue, 1, (int)SOON_MS, &(struct dma_cr){ 0 }), 1);
 	new_lines();
 	bad = slice(gone_seg, 0, 8);
-	assert_int_equal(status_of(dma_write(queue, &to, &bad)), DMA_CR_LOC_OPERATION_ERR);
+	assert_int_equal(status_of(dma_write(queue, &to, &bad)), DMA_CR_LOC_ACCESS_ERR);
 	assert_said("dma_write", "not all mapped and readable", "until the completion");
 	new_lines();
-	assert_int_equal(status_of(dma_read(queue, &to, &bad)), DMA_CR_LOC_OPERATION_ERR);
+	assert_int_equal(status_of(dma_read(queue, &to, &bad)), DMA_CR_LOC_ACCESS_ERR);
 	assert_said("dma_read", "not all mapped and writable", "until the completion");
 	new_lines();
 	dma_unregister_seg(ctx, gone_seg);
+	munmap(gone, LEN);
 	bad = slice(&told.seg, LEN - 4, 8);
 	assert_int_equal(status_of(dma_write(queue, &bad, &from)), DMA_CR_REM_ACCESS_ABORT_ERR);
 	assert_non_null(strstr(new_lines(), "its range leaves the owner's segment"));
