@@ -27,6 +27,7 @@ struct hostile {
 	bool ended[OPS];
 	uint8_t data[OPS][LEN];
 	struct xtal_msg frame[SENT]; /* requests that were sent */
+	uint64_t last[2];            /* cookies of the newest SENDs of two queues */
 	uint64_t attempt;            /* of the last HELLO */
 	uint8_t flip_at, flip;
 };
@@ -36,6 +37,22 @@ static void complete(struct hostile *h, uint64_t cookie)
 	fuzz_must(cookie >= 1 && cookie <= h->ops, "it is one of our operations");
 	fuzz_must(!h->ended[cookie - 1], "it ends once");
 	h->ended[cookie - 1] = true;
+}
+
+/* What is not sent without what it follows. */
+static void end_orphans(struct hostile *h)
+{
+	uint64_t cookie;
+
+	while (xtal_requester_next_orphan(&h->requester, &cookie)) {
+		fuzz_must(cookie >= 1 && cookie <= h->ops, "it is one of our operations");
+		fuzz_must(h->op[cookie - 1].notify.addr != 0 &&
+				  h->ended[h->op[cookie - 1].notify.addr - 1],
+			  "it follows one that has ended");
+		fuzz_must(xtal_requester_abandon(&h->requester, cookie, true) == 0,
+			  "it can be given up");
+		complete(h, cookie);
+	}
 }
 
 static void fail_all(struct hostile *h)
@@ -95,7 +112,9 @@ static void handle(struct hostile *h, const struct xtal_initiator_event *ev)
 	switch (ev->kind) {
 	case XTAL_INITIATOR_MORE:
 	case XTAL_INITIATOR_PAYLOAD:
+		break;
 	case XTAL_INITIATOR_UP:
+		end_orphans(h);
 		break;
 	case XTAL_INITIATOR_ANSWER:
 		if (ev->effect.finished)
@@ -196,9 +215,17 @@ static void post(struct hostile *h)
 		q.atomic = XTAL_MSG_FAA;
 		q.operand_size = 8;
 		q.len = 8;
+	} else if ((how & 24) == 24) {
+		q.type = XTAL_MSG_SEND;
+		q.operand_size = XTAL_MSG_SEND_PLAIN;
+		q.addr = 0;
+		q.notify.token = how & 1;
+		q.notify.addr = how & 32 ? h->last[how & 1] : 0;
 	}
 	if (h->ops == OPS || xtal_requester_submit(&h->requester, &q))
 		return;
+	if (q.type == XTAL_MSG_SEND)
+		h->last[q.notify.token] = q.cookie;
 	h->op[h->ops++] = q;
 }
 
@@ -298,6 +325,7 @@ static void pass_time(struct hostile *h)
 		fuzz_must(xtal_requester_abandon(&h->requester, late.cookie, false) == 0,
 			  "what is overdue can be given up");
 		complete(h, late.cookie);
+		end_orphans(h);
 	}
 	xtal_initiator_tick(&h->i, h->now, &ev);
 	handle(h, &ev);
