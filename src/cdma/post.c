@@ -161,15 +161,26 @@ dma_status dma_write(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dm
 	return write_any(q, rmt_seg, local_seg);
 }
 
-dma_status dma_read(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_seg *local_seg)
+static __attribute__((noinline)) dma_status read_any(struct cdma_queue *q, struct dma_seg *rmt_seg,
+						     struct dma_seg *local_seg)
 {
-	struct cdma_queue *q = cdma_queue_of(queue);
 	struct xtal_op op;
 
 	if (arguments_are_bad("dma_read", q, rmt_seg, local_seg))
 		return DMA_STATUS_INVAL;
 	set_common(&op, XTAL_OP_READ, q, rmt_seg, local_seg);
 	return post("dma_read", q, &op);
+}
+
+dma_status dma_read(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_seg *local_seg)
+{
+	struct cdma_queue *q = cdma_queue_of(queue);
+
+	if (xtal_likely(are_good(q, rmt_seg, local_seg) && local_seg->len == 8 &&
+			xtal_queue_get8(q->core, key_of(q, rmt_seg), rmt_seg->sva, local_seg->sva,
+					q->pub.cfg.user_ctx) == 0))
+		return DMA_STATUS_OK;
+	return read_any(q, rmt_seg, local_seg);
 }
 
 dma_status dma_write_with_notify(struct dma_queue *queue, struct dma_seg *rmt_seg,

@@ -66,6 +66,12 @@ static inline bool xtal_bias_enter(struct xtal_bias *b)
 	return false;
 }
 
+/* After xtal_bias_enter(). */
+static inline void xtal_bias_leave(struct xtal_bias *b)
+{
+	atomic_store_explicit(&b->busy, false, memory_order_release);
+}
+
 /* By a thread that may become the owner. */
 static inline void xtal_bias_lock_own(struct xtal_bias *b)
 {

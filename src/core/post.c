@@ -287,6 +287,43 @@ int xtal_queue_put8_marked(struct xtal_queue *q, uint64_t name, uint64_t addr, u
 	return put8(q, (struct xtal_key){ name, 0 }, addr, local, (struct tag){ user, mark }, true);
 }
 
+static inline __attribute__((always_inline)) int get8(struct xtal_queue *q, struct xtal_key key,
+						      uint64_t addr, uint64_t local, struct tag tag,
+						      bool shared)
+{
+	const struct xtal_xlat *t;
+	uint64_t value;
+
+	if (xtal_unlikely(q->foreign || !xtal_bias_enter(&q->lock)))
+		return -ENOENT;
+	t = q->xlats.last;
+	if (xtal_unlikely(!hits(q, key, addr, t->get8, local)))
+		return not_now(q);
+	if (!begin(q, t, q->xlats.mine)) {
+		end(q, t);
+		return not_now(q);
+	}
+	/* Acquire: what is read behind it was written before it; and the look in end() follows. */
+	value = __atomic_load_n((const word8 *)(uintptr_t)(addr + t->shift), __ATOMIC_ACQUIRE);
+	*(word8_anywhere *)(uintptr_t)local = value;
+	if (!end(q, t)) /* it may be of pages that are nobody's any more: read again */
+		return not_now(q);
+	succeed(q, t, XTAL_OP_READ, tag, shared);
+	return 0;
+}
+
+int xtal_queue_get8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
+		    uint64_t user)
+{
+	return get8(q, key, addr, local, (struct tag){ .user = user }, false);
+}
+
+int xtal_queue_get8_marked(struct xtal_queue *q, uint64_t name, uint64_t addr, uint64_t local,
+			   uint64_t user, uint64_t mark)
+{
+	return get8(q, (struct xtal_key){ name, 0 }, addr, local, (struct tag){ user, mark }, true);
+}
+
 /* The addition may have gone to pages that are nobody's any more, and must not be repeated. */
 static __attribute__((noinline)) int add8_failed(struct xtal_queue *q, struct tag tag)
 {

@@ -86,11 +86,13 @@ XTAL_INTERNAL_API uint32_t xtal_queue_flush(struct xtal_queue *queue, uint32_t c
 XTAL_INTERNAL_API int xtal_queue_submit(struct xtal_queue *queue, const struct xtal_op *op);
 
 /*
- * A write of 8 bytes, or adding value to 8 bytes (local: where the old ones go), in the cheapest
+ * A write or read of 8 bytes, or adding value to 8 bytes (local: where the old ones go), in the cheapest
  * way: 0, as above; -ENOENT when this way is not open now, and nothing happened: post it. The way
  * is open to the thread that posts most, to a target whose key came with the operation before.
  */
 XTAL_INTERNAL_API int xtal_queue_put8(struct xtal_queue *queue, struct xtal_key key, uint64_t addr,
+				      uint64_t local, uint64_t user);
+XTAL_INTERNAL_API int xtal_queue_get8(struct xtal_queue *queue, struct xtal_key key, uint64_t addr,
 				      uint64_t local, uint64_t user);
 XTAL_INTERNAL_API int xtal_queue_add8(struct xtal_queue *queue, struct xtal_key key, uint64_t addr,
 				      uint64_t local, uint64_t user, uint64_t value);
@@ -101,6 +103,8 @@ XTAL_INTERNAL_API int xtal_queue_add8(struct xtal_queue *queue, struct xtal_key 
  * from smaller parts has to wait there, 4 ns.
  */
 XTAL_INTERNAL_API int xtal_queue_put8_marked(struct xtal_queue *queue, uint64_t name, uint64_t addr,
+					     uint64_t local, uint64_t user, uint64_t mark);
+XTAL_INTERNAL_API int xtal_queue_get8_marked(struct xtal_queue *queue, uint64_t name, uint64_t addr,
 					     uint64_t local, uint64_t user, uint64_t mark);
 XTAL_INTERNAL_API int xtal_queue_add8_marked(struct xtal_queue *queue, uint64_t name, uint64_t addr,
 					     uint64_t local, uint64_t user, uint64_t mark,

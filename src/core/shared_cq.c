@@ -219,17 +219,14 @@ static inline struct xtal_feed *first_feed(const struct xtal_shared_cq *cq)
 	return xtal_container_of(cq->listed.next, struct xtal_feed, node);
 }
 
-struct xtal_run xtal_shared_cq_peek(struct xtal_shared_cq *cq, uint32_t count,
-				    const struct xtal_signature **signature)
+/* Under the consumer's lock, of which it lets go when there is nothing. */
+static inline struct xtal_run peek(struct xtal_shared_cq *cq, uint32_t count,
+				   const struct xtal_signature **signature)
 {
 	struct xtal_run run = { NULL, 0 };
 	const struct xtal_cq *places;
 	uint64_t head, at, rest;
 
-	if (xtal_unlikely(cq->ctx->foreign))
-		return run;
-	xtal_bias_lock_own(&cq->consumer);
-	look(cq);
 	/* Only the first one's: whoever is served is the last one next time. */
 	places = cq->listed.next != &cq->listed ? first_feed(cq)->places : NULL;
 	if (xtal_likely(places != NULL)) {
@@ -243,8 +240,37 @@ struct xtal_run xtal_shared_cq_peek(struct xtal_shared_cq *cq, uint32_t count,
 		run.count = run.count < count ? run.count : count;
 		*signature = first_feed(cq)->signature;
 	}
+	return run;
+}
+
+/* By another thread than the lock's owner, or when sources have entered. */
+static __attribute__((noinline)) struct xtal_run peek_slowly(
+	struct xtal_shared_cq *cq, uint32_t count, const struct xtal_signature **signature)
+{
+	struct xtal_run run = { NULL, 0 };
+
+	if (cq->ctx->foreign)
+		return run;
+	xtal_bias_lock_own(&cq->consumer);
+	look(cq);
+	run = peek(cq, count, signature);
 	if (!run.count)
 		xtal_bias_unlock(&cq->consumer);
+	return run;
+}
+
+/* Calls nothing, unless at its end: a call costs what has to be saved before. */
+struct xtal_run xtal_shared_cq_peek(struct xtal_shared_cq *cq, uint32_t count,
+				    const struct xtal_signature **signature)
+{
+	struct xtal_run run;
+
+	if (xtal_unlikely(atomic_load_explicit(&cq->incoming, memory_order_relaxed) != NULL ||
+			  cq->ctx->foreign || !xtal_bias_enter(&cq->consumer)))
+		return peek_slowly(cq, count, signature);
+	run = peek(cq, count, signature);
+	if (!run.count)
+		xtal_bias_leave(&cq->consumer);
 	return run;
 }
 
@@ -257,7 +283,7 @@ void xtal_shared_cq_polled(struct xtal_shared_cq *cq, uint32_t count, uint32_t t
 
 		/* Partner: xtal_cq_taken() of the producer that will overwrite the places. */
 		atomic_store_explicit(&s->places->head, head + taken, memory_order_release);
-		if (taken == count)
+		if (xtal_unlikely(taken == count && s->node.next != &cq->listed))
 			rotate(cq, s);
 	}
 	xtal_bias_unlock(&cq->consumer);

@@ -216,6 +216,7 @@ int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal
 		.rights = (uint8_t)grant->rights,
 		.put8 = direct && grant->rights & XTAL_RIGHT_WRITE ? first8 : 0,
 		.add8 = direct && grant->rights & XTAL_RIGHT_ATOMIC ? first8 : 0,
+		.get8 = direct && grant->rights & XTAL_RIGHT_READ ? first8 : 0,
 		.put8_by_cma = quick && grant->reach.kind == XTAL_REACH_CMA &&
 					       grant->rights & XTAL_RIGHT_WRITE
 				       ? first8

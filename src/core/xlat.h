@@ -40,6 +40,7 @@ struct xtal_xlat {
 	struct xtal_activity *activity;
 	struct xtal_moved *moved;
 	struct xtal_peer peer;
+	uint64_t get8;        /* as put8, read */
 	uint64_t put8_by_cma; /* as put8, by process_vm_writev */
 	uint64_t hi;          /* 0: empty */
 	struct xtal_eid eid;

@@ -11,14 +11,18 @@
 #include "core/event.h"
 #include "urma_perf.h"
 
-extern atomic_bool ub_perf_on;
+/* Hidden here, too: else its address is loaded first. */
+extern __attribute__((visibility("hidden"))) atomic_bool ub_perf_on;
+
+static inline bool ub_perf_is_on(void)
+{
+	return xtal_unlikely(atomic_load_explicit(&ub_perf_on, memory_order_relaxed));
+}
 
 /* At the begin of a call: a time, or 0 when nothing is measured. */
 static inline uint64_t ub_perf_begin(void)
 {
-	if (xtal_likely(!atomic_load_explicit(&ub_perf_on, memory_order_relaxed)))
-		return 0;
-	return xtal_clock();
+	return ub_perf_is_on() ? xtal_clock() : 0;
 }
 
 void ub_perf_record(urma_perf_record_type_t type, uint64_t begin);

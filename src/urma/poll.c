@@ -170,17 +170,30 @@ static __attribute__((cold, noinline)) int poll_oddly(struct ub_jfc *j, int cr_c
 	return done;
 }
 
+static inline int poll(struct ub_jfc *j, int cr_cnt, urma_cr_t *cr)
+{
+	int done = poll_plain(j, cr_cnt, cr);
+
+	return xtal_likely(done == cr_cnt) ? done : poll_any(j, done, cr_cnt, cr);
+}
+
+static __attribute__((cold, noinline)) int poll_measured(struct ub_jfc *j, int cr_cnt,
+							 urma_cr_t *cr)
+{
+	uint64_t begin = ub_perf_begin();
+	int done = poll(j, cr_cnt, cr);
+
+	ub_perf_end(UB_POLL_JFC, begin);
+	return done;
+}
+
 int urma_poll_jfc(urma_jfc_t *jfc, int cr_cnt, urma_cr_t *cr)
 {
 	struct ub_jfc *j = ub_jfc_of(jfc);
-	uint64_t begin = ub_perf_begin();
-	int done;
 
-	if (xtal_unlikely(!j || !cr || cr_cnt < 0 || j->magic != UB_JFC_MAGIC))
+	if (xtal_unlikely(!j || !cr || j->magic != UB_JFC_MAGIC))
 		return poll_oddly(j, cr_cnt, cr);
-	done = poll_plain(j, cr_cnt, cr);
-	if (xtal_unlikely(done < cr_cnt))
-		done = poll_any(j, done, cr_cnt, cr);
-	ub_perf_end(UB_POLL_JFC, begin);
-	return done;
+	if (xtal_unlikely(cr_cnt <= 0))
+		return cr_cnt ? poll_oddly(j, cr_cnt, cr) : 0;
+	return ub_perf_is_on() ? poll_measured(j, cr_cnt, cr) : poll(j, cr_cnt, cr);
 }

@@ -407,41 +407,73 @@ static __attribute__((cold, noinline)) urma_status_t refuse_post(struct ub_sende
 	return URMA_ENOMEM;
 }
 
-/*
- * The shortest requests, in the shortest way: 8 bytes written, or added to. False: not here, for
- * whatever reason.
- */
-static inline __attribute__((always_inline)) bool post_short(struct ub_sender *s,
-							     const urma_jfs_wr_t *wr)
+/* A request for 8 bytes, in the shortest way. */
+struct brief {
+	uint64_t segment, addr, local, mark;
+};
+
+/* False: it is none that may go this way. */
+static inline __attribute__((always_inline)) bool make_brief(struct brief *b,
+							     const struct ub_sender *s,
+							     const urma_jfs_wr_t *wr,
+							     const urma_sge_t *here,
+							     const urma_sge_t *there)
 {
-	uint64_t mark;
 	const struct ub_segment *seg;
 	const struct ub_target *target;
-	const urma_sge_t *here, *there;
 
-	if (xtal_likely(wr->opcode == URMA_OPC_WRITE)) {
-		here = wr->rw.src.sge;
-		there = wr->rw.dst.sge;
-		if (wr->rw.src.num_sge != 1 || wr->rw.dst.num_sge != 1)
-			return false;
-	} else if (wr->opcode == URMA_OPC_FADD) {
-		here = wr->faa.src;
-		there = wr->faa.dst;
-	} else {
-		return false;
-	}
 	if (!here || !there || here->len != 8)
 		return false;
 	seg = ub_segment_of(there->tseg);
 	if (!seg || seg->magic != UB_SEGMENT_MAGIC || there->addr - seg->where.addr >= seg->any8 ||
 	    !find_target(s, wr, &target))
 		return false;
-	mark = xtal_mark(target->index, wr->flag.bs.complete_enable ? 0 : XTAL_OP_UNSIGNALLED);
-	if (xtal_likely(wr->opcode == URMA_OPC_WRITE))
-		return xtal_queue_put8_marked(s->core, seg->serial, there->addr, here->addr,
-					      wr->user_ctx, mark) == 0;
-	return xtal_queue_add8_marked(s->core, seg->serial, there->addr, here->addr, wr->user_ctx,
-				      mark, wr->faa.operand) == 0;
+	b->segment = seg->serial;
+	b->addr = there->addr;
+	b->local = here->addr;
+	b->mark = xtal_mark(target->index, 0);
+	if (xtal_unlikely(!wr->flag.bs.complete_enable)) /* a branch costs less than the sum */
+		b->mark = xtal_mark(target->index, XTAL_OP_UNSIGNALLED);
+	return true;
+}
+
+static __attribute__((noinline)) bool read_short(struct ub_sender *s, const urma_jfs_wr_t *wr)
+{
+	struct brief b;
+
+	return wr->rw.src.num_sge == 1 && wr->rw.dst.num_sge == 1 &&
+	       make_brief(&b, s, wr, wr->rw.dst.sge, wr->rw.src.sge) &&
+	       xtal_queue_get8_marked(s->core, b.segment, b.addr, b.local, wr->user_ctx, b.mark) ==
+		       0;
+}
+
+static __attribute__((noinline)) bool add_short(struct ub_sender *s, const urma_jfs_wr_t *wr)
+{
+	struct brief b;
+
+	return make_brief(&b, s, wr, wr->faa.src, wr->faa.dst) &&
+	       xtal_queue_add8_marked(s->core, b.segment, b.addr, b.local, wr->user_ctx, b.mark,
+				      wr->faa.operand) == 0;
+}
+
+/*
+ * The shortest requests, in the shortest way: 8 bytes written, read, or added to. False: not here, for
+ * whatever reason.
+ */
+static inline __attribute__((always_inline)) bool post_short(struct ub_sender *s,
+							     const urma_jfs_wr_t *wr)
+{
+	struct brief b;
+
+	if (xtal_unlikely(wr->opcode != URMA_OPC_WRITE)) {
+		if (wr->opcode == URMA_OPC_READ)
+			return read_short(s, wr);
+		return wr->opcode == URMA_OPC_FADD && add_short(s, wr);
+	}
+	return wr->rw.src.num_sge == 1 && wr->rw.dst.num_sge == 1 &&
+	       make_brief(&b, s, wr, wr->rw.src.sge, wr->rw.dst.sge) &&
+	       xtal_queue_put8_marked(s->core, b.segment, b.addr, b.local, wr->user_ctx, b.mark) ==
+		       0;
 }
 
 __attribute__((noinline)) urma_status_t ub_post_any(struct ub_sender *s, const urma_jfs_wr_t *wr)
@@ -499,30 +531,37 @@ static __attribute__((cold, noinline)) urma_status_t post_oddly(const char *func
 	return refuse_arguments(function, queue, wr, bad_wr);
 }
 
-urma_status_t urma_post_jfs_wr(urma_jfs_t *jfs, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr)
+static __attribute__((cold, noinline)) urma_status_t post_measured(urma_perf_record_type_t type,
+								   struct ub_sender *s,
+								   urma_jfs_wr_t *wr,
+								   urma_jfs_wr_t **bad_wr)
 {
 	uint64_t begin = ub_perf_begin();
-	urma_status_t status;
+	urma_status_t status = post_chain(s, wr, bad_wr);
 
-	if (xtal_unlikely(!jfs || !wr || !bad_wr || ub_jfs_of(jfs)->send.magic != UB_SEND_MAGIC))
-		return post_oddly("urma_post_jfs_wr", jfs, jfs ? &ub_jfs_of(jfs)->send : NULL, wr,
-				  bad_wr);
-	status = post_chain(&ub_jfs_of(jfs)->send, wr, bad_wr);
-	ub_perf_end(UB_JFS_POST_SEND, begin);
+	ub_perf_end(type, begin);
 	return status;
+}
+
+urma_status_t urma_post_jfs_wr(urma_jfs_t *jfs, urma_jfs_wr_t *wr, urma_jfs_wr_t **bad_wr)
+{
+	struct ub_sender *s = jfs ? &ub_jfs_of(jfs)->send : NULL;
+
+	if (xtal_unlikely(!s || !wr || !bad_wr || s->magic != UB_SEND_MAGIC))
+		return post_oddly("urma_post_jfs_wr", jfs, s, wr, bad_wr);
+	if (ub_perf_is_on())
+		return post_measured(UB_JFS_POST_SEND, s, wr, bad_wr);
+	return post_chain(s, wr, bad_wr);
 }
 
 urma_status_t urma_post_jetty_send_wr(urma_jetty_t *jetty, urma_jfs_wr_t *wr,
 				      urma_jfs_wr_t **bad_wr)
 {
-	uint64_t begin = ub_perf_begin();
-	urma_status_t status;
+	struct ub_sender *s = jetty ? &ub_jetty_of(jetty)->send : NULL;
 
-	if (xtal_unlikely(!jetty || !wr || !bad_wr ||
-			  ub_jetty_of(jetty)->send.magic != UB_SEND_MAGIC))
-		return post_oddly("urma_post_jetty_send_wr", jetty,
-				  jetty ? &ub_jetty_of(jetty)->send : NULL, wr, bad_wr);
-	status = post_chain(&ub_jetty_of(jetty)->send, wr, bad_wr);
-	ub_perf_end(UB_JETTY_POST_SEND, begin);
-	return status;
+	if (xtal_unlikely(!s || !wr || !bad_wr || s->magic != UB_SEND_MAGIC))
+		return post_oddly("urma_post_jetty_send_wr", jetty, s, wr, bad_wr);
+	if (ub_perf_is_on())
+		return post_measured(UB_JETTY_POST_SEND, s, wr, bad_wr);
+	return post_chain(s, wr, bad_wr);
 }

@@ -84,7 +84,8 @@ struct ub_target_entry {
 	_Atomic uint64_t id[UB_ID_WORDS];
 	bool used; /* under ub_lock() */
 };
-extern struct ub_target_entry *_Atomic ub_target_table; /* NULL: none was imported yet */
+/* NULL: none was imported yet. Hidden here, too: else its address is loaded first. */
+extern __attribute__((visibility("hidden"))) struct ub_target_entry *_Atomic ub_target_table;
 
 /* The id of the target with this index, which was imported once. */
 static inline void ub_target_id(uint32_t index, urma_jetty_id_t *out)

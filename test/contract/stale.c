@@ -142,6 +142,46 @@ static void registering_again_is_seen(void **state)
 	pair_close(&p);
 }
 
+/* Some hundred of 8 bytes in a row go a way of their own: anywhere, and not after the segment has gone. */
+static void the_shortest_reads_are_fresh(void **state)
+{
+	const uint64_t len = 4096;
+	struct dma_seg seg, remote, local;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, LEN);
+	for (uint32_t life = 1; life <= 3; life++) {
+		seg = pair_register(&p, p.remote.sva, len, life, true);
+		for (uint64_t i = 0; i < 300; i++) {
+			uint64_t at = i * 8 % (len - 8) + (i % 7 == 0), seed = life + i / 100;
+
+			if (i % 100 == 0)
+				pair_fill(&p, p.remote.sva, len, seed);
+			remote = part(&seg, at, 8);
+			remote.handle = 0;
+			local = part(p.local, 64 + i % 13, 8);
+			memset(p.mem.data, 0, 128);
+			assert_int_equal(dma_read(p.queue, &remote, &local), DMA_STATUS_OK);
+			assert_ok(p.queue, 8);
+			assert_int_equal(pattern_check(p.mem.data + 64 + i % 13, 8, seed, at), -1);
+			assert_int_equal(pattern_check_all(p.mem.data, 64 + i % 13, 0), -1);
+			assert_int_equal(pattern_check_all(p.mem.data + 72 + i % 13, 32, 0), -1);
+		}
+		remote = part(&seg, len, 8); /* behind it */
+		assert_int_equal(dma_read(p.queue, &remote, &local), DMA_STATUS_OK);
+		assert_status(p.queue, 8);
+		remote = part(&seg, 0, 8);
+		assert_int_equal(dma_read(p.queue, &remote, &local), DMA_STATUS_OK);
+		assert_ok(p.queue, 8);
+		pair_unregister(&p, &seg);
+		remote.handle = 0;
+		assert_int_equal(dma_read(p.queue, &remote, &local), DMA_STATUS_OK);
+		assert_status(p.queue, 8);
+	}
+	pair_close(&p);
+}
+
 /* The segment stays registered while its pages are replaced. */
 static void a_remap_shows_the_new_data_or_an_error(void **state)
 {
@@ -292,6 +332,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_registration_shows_its_own_data),
 		cmocka_unit_test(registering_again_is_seen),
+		cmocka_unit_test(the_shortest_reads_are_fresh),
 		cmocka_unit_test(a_remap_shows_the_new_data_or_an_error),
 		cmocka_unit_test(an_unmapped_target_ends_with_8),
 		cmocka_unit_test(an_unmapped_source_ends_with_4),

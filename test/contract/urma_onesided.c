@@ -64,6 +64,42 @@ static void a_record_says_who_and_whom(void **state)
 	urma_pair_close(&p);
 }
 
+/* READs of 8 bytes in a row, of which some stay silent. */
+static void the_shortest_reads_say_it_too(void **state)
+{
+	struct urma_request r;
+	struct urma_pair p;
+	urma_cr_t cr;
+
+	(void)state;
+	urma_pair_open(&p, 4 * KIB);
+	urma_pair_fill(&p, p.base, 2 * KIB, 5);
+	for (unsigned i = 0; i < 200; i++) {
+		const uint64_t at = i * 8 + (i % 9 == 0);
+		uint8_t *here = p.mem.data + i % 5;
+		const bool silent = i % 4 == 1;
+
+		memset(here, 0, 8);
+		urma_request_read(&r, &p.peer, p.base + at, here, 8);
+		r.wr.flag.bs.complete_enable = !silent;
+		urma_pair_post(&p, &r, i);
+		if (silent) { /* until the next one */
+			urma_request_read(&r, &p.peer, p.base + at, here + 8, 8);
+			urma_pair_post(&p, &r, i);
+		}
+		cr = urma_pair_take(&p);
+		assert_int_equal(cr.status, URMA_CR_SUCCESS);
+		assert_int_equal(cr.user_ctx, i);
+		assert_int_equal(cr.completion_len, 8);
+		assert_int_equal(cr.opcode, 0xff);
+		assert_int_equal(cr.flag.value, 2);
+		assert_memory_equal(&cr.remote_id, &p.told.jetty, sizeof(cr.remote_id));
+		assert_int_equal(pattern_check(here, 8, 5, at), -1);
+		assert_int_equal(urma_poll_jfc(p.side.jfc, 1, &cr), 0);
+	}
+	urma_pair_close(&p);
+}
+
 /* Several pieces on our side, some of them empty; the remote length does not matter. */
 static void pieces_are_gathered_and_scattered(void **state)
 {
@@ -619,6 +655,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_size_arrives_whole),
 		cmocka_unit_test(a_record_says_who_and_whom),
+		cmocka_unit_test(the_shortest_reads_say_it_too),
 		cmocka_unit_test(pieces_are_gathered_and_scattered),
 		cmocka_unit_test(nothing_is_written_and_completes),
 		cmocka_unit_test(inline_data_is_copied_by_the_call),

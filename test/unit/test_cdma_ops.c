@@ -206,8 +206,13 @@ static void eight_bytes_may_go_the_short_way(void **state)
 	assert_int_equal(core.op.remote.token, p.remote.token_value); /* all of it was posted */
 	core.short_way = true;
 	assert_int_equal(dma_write(p.queue, &p.remote, &p.local), DMA_STATUS_OK);
+	assert_int_equal(dma_read(p.queue, &p.remote, &p.local), DMA_STATUS_OK);
+	assert_int_equal(core.op.opcode, XTAL_OP_READ);
+	assert_int_equal(core.op.remote.addr, p.remote.sva);
+	assert_int_equal(core.op.local, p.local.sva);
+	assert_int_equal(core.op.user, 77);
 	assert_int_equal(dma_faa(p.queue, &p.remote, &p.local, 5), DMA_STATUS_OK);
-	assert_int_equal(core.short_ops, 2);
+	assert_int_equal(core.short_ops, 3);
 	assert_int_equal(core.op.opcode, XTAL_OP_FAA);
 	assert_int_equal(core.op.operand[0], 5);
 	assert_int_equal(core.op.remote.addr, p.remote.sva);
@@ -215,11 +220,11 @@ static void eight_bytes_may_go_the_short_way(void **state)
 	assert_int_equal(core.op.user, 77);
 	p.local.len = 4; /* nothing else does */
 	assert_int_equal(dma_write(p.queue, &p.remote, &p.local), DMA_STATUS_OK);
+	assert_int_equal(dma_read(p.queue, &p.remote, &p.local), DMA_STATUS_OK);
 	assert_int_equal(dma_faa(p.queue, &p.remote, &p.local, 5), DMA_STATUS_OK);
 	p.local.len = 8;
-	assert_int_equal(dma_read(p.queue, &p.remote, &p.local), DMA_STATUS_OK);
 	assert_int_equal(dma_cas(p.queue, &p.remote, &p.local, 1, 2), DMA_STATUS_OK);
-	assert_int_equal(core.short_ops, 2);
+	assert_int_equal(core.short_ops, 3);
 }
 
 /* Whatever makes the target another one makes the key another one. */
