@@ -130,7 +130,9 @@ XTAL_API const char *xtal_version(void);
  * xtal_last_error - why the last call was refused
  *
  * Every refusal of every API leaves one sentence that names the object, the value and the
- * limit. The text belongs to the calling thread and lasts until its next refused call.
+ * limit. The text belongs to the calling thread and lasts until its next refused call. So does the
+ * sentence of an operation that ends with an error while the thread posts, polls or waits; where
+ * another thread found out, only the log has it (at most one of a kind each second).
  *
  * Returns: the sentence, or "" when no call of this thread was refused. Never NULL.
  * Threads: each thread has its own text.

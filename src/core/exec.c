@@ -13,6 +13,7 @@
 #include "core/context_impl.h"
 #include "core/grant.h"
 #include "core/queue_impl.h"
+#include "core/tell.h"
 #include "os/vm.h"
 #include "path/path.h"
 
@@ -83,6 +84,14 @@ static inline bool done_with(struct xtal_completion *c, const struct xtal_op *op
 	return true;
 }
 
+static __attribute__((cold, noinline)) bool failed(struct xtal_queue *q, struct xtal_completion *c,
+						   const struct xtal_op *op, uint32_t status,
+						   const struct xtal_xlat *t)
+{
+	xtal_tell_op(q, op, status);
+	return done_with(c, op, status, t);
+}
+
 /* A notify word in the same segment is stored under the same announcement; one elsewhere
  * makes the operation wait, and follows as a second step (pending.c). */
 static bool notify_simple(const struct xtal_op *op, const struct xtal_xlat *t)
@@ -146,7 +155,7 @@ static bool run(struct xtal_queue *q, const struct xtal_op *op, struct xtal_comp
 		bool repeat = op->opcode == XTAL_OP_WRITE || op->opcode == XTAL_OP_READ;
 
 		xtal_xlat_stale(&q->xlats, t);
-		return repeat ? false : done_with(c, op, XTAL_REMOTE_ACCESS, NULL);
+		return repeat ? false : failed(q, c, op, XTAL_REMOTE_ACCESS, NULL);
 	}
 	if (xtal_unlikely(err == -ESTALE))
 		return false;
@@ -160,7 +169,9 @@ static bool run(struct xtal_queue *q, const struct xtal_op *op, struct xtal_comp
 		xtal_queue_moved(q, t->path, op->len);
 	if (t->reach.kind == XTAL_REACH_CMA && op->len <= XTAL_GRANT_SMALL)
 		xtal_grant_used(t->grant);
-	return done_with(c, op, status, t);
+	if (xtal_unlikely(status))
+		return failed(q, c, op, status, t);
+	return done_with(c, op, XTAL_OK, t);
 }
 
 bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_completion *c)
@@ -170,7 +181,7 @@ bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_c
 
 	if (xtal_unlikely(!l)) {
 		if (!(op->flags & XTAL_OP_OWN_PAYLOAD))
-			return done_with(c, op, XTAL_LOCAL_ACCESS, NULL);
+			return failed(q, c, op, XTAL_LOCAL_ACCESS, NULL);
 		l = &xtal_local_own;
 	}
 	if (!t || !(t->inline_ops >> op->opcode & 1) || op->len > xtal_config_inline())

@@ -167,6 +167,11 @@ const char *xtal_explanation(void)
 	return there ? explanation : NULL;
 }
 
+void xtal_set_last_error(const char *text)
+{
+	snprintf(last_error, sizeof(last_error), "%s", text);
+}
+
 const char *xtal_last_error(void)
 {
 	return last_error;

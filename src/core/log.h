@@ -28,6 +28,9 @@ XTAL_INTERNAL_API void xtal_refuse_at(enum xtal_log_level level, const char *tag
 				      const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* Sets the calling thread's xtal_last_error() text only: no call was refused. */
+void xtal_set_last_error(const char *text);
+
 /*
  * Why a call of the core is about to fail, in words, for the front-end to refuse with: neither
  * logged nor counted here, since the front-end does both, once. Kept for the calling thread.

@@ -13,9 +13,9 @@
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/link.h"
-#include "core/log.h"
 #include "core/messages.h"
 #include "core/queue_impl.h"
+#include "core/tell.h"
 #include "os/proc.h"
 #include "xtal.h"
 
@@ -25,13 +25,11 @@ static void end(struct xtal_pending *p, uint32_t status)
 	atomic_store_explicit(&p->done, true, memory_order_release);
 }
 
-static void explain(const struct xtal_queue *q, const struct xtal_remote *r, uint64_t len,
-		    uint32_t status, const char *text)
+/* The same, where the sentence was said. */
+static void end_told(struct xtal_pending *p, uint32_t status)
 {
-	xtal_log(XTAL_LOG_WARNING, "xtal",
-		 "queue %u: %llu bytes at 0x%llx of tid 0x%x end with "
-		 "status %u: %s",
-		 q->id, (unsigned long long)len, (unsigned long long)r->addr, r->tid, status, text);
+	p->told = status != XTAL_LOCAL_OPERATION;
+	end(p, status);
 }
 
 /*
@@ -59,12 +57,12 @@ static int translate(struct xtal_queue *q, const struct xtal_remote *r, uint64_t
 		return XTAL_LOCAL_OPERATION;
 	result = xtal_link_resolve(link, r, len, rights, q, ask, &grant, text, sizeof(text));
 	if (result > 0)
-		explain(q, r, len, (uint32_t)result, text);
+		xtal_tell(q, r, len, (uint32_t)result, text);
 	if (result == XTAL_UNREACHABLE)
 		xtal_xlats_purge(&q->xlats, link);
 	if (!result) {
 		if (grant->path == XTAL_PATH_NONE) {
-			explain(q, r, len, XTAL_UNREACHABLE, "XTAL_PATHS leaves no path to it");
+			xtal_tell(q, r, len, XTAL_UNREACHABLE, "XTAL_PATHS leaves no path to it");
 			xtal_grant_put(grant);
 			result = XTAL_UNREACHABLE;
 		} else {
@@ -114,7 +112,7 @@ static uint32_t stop_waiting(struct xtal_queue *q, const struct xtal_remote *r, 
 		return 0;
 	if (waits_in_vain(q)) {
 		status = link->status;
-		explain(q, r, len, status, link->text);
+		xtal_tell(q, r, len, status, link->text);
 		lose_waiting(q, link, status);
 	}
 	xtal_link_unwait(link, q);
@@ -138,7 +136,7 @@ static bool run_short(struct xtal_queue *q, struct xtal_pending *p, const struct
 	if (!xtal_exec_now(q, op, &c))
 		return false;
 	p->peer = c.peer;
-	end(p, c.status);
+	end_told(p, c.status);
 	return true;
 }
 
@@ -184,7 +182,7 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 		status = p->lost;
 	}
 	if (status) {
-		end(p, status);
+		end_told(p, status);
 		return true;
 	}
 	if (p->op.opcode >= XTAL_OP_SEND)
@@ -207,7 +205,7 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 	if (result) {
 		if (!my_turn(q, NULL))
 			return false;
-		end(p, (uint32_t)result);
+		end_told(p, (uint32_t)result);
 		return true;
 	}
 	p->peer = t->peer;
@@ -383,6 +381,7 @@ bool xtal_pending_finish(struct xtal_queue *q, struct xtal_pending *p)
 	p->state = XTAL_PENDING_NOTIFY;
 	status = stop_waiting(q, &op.remote, 8);
 	if (status) {
+		p->told = true;
 		atomic_store_explicit(&p->status, status, memory_order_relaxed);
 		return true;
 	}
@@ -390,6 +389,7 @@ bool xtal_pending_finish(struct xtal_queue *q, struct xtal_pending *p)
 	if (result == -EINPROGRESS)
 		return false;
 	if (result > 0) {
+		p->told = result != XTAL_LOCAL_OPERATION;
 		atomic_store_explicit(&p->status, (uint32_t)result, memory_order_relaxed);
 		return true;
 	}

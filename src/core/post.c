@@ -11,6 +11,7 @@
 #include "core/config.h"
 #include "core/fault.h"
 #include "core/queue_impl.h"
+#include "core/tell.h"
 #include "os/proc.h"
 #include "os/vm.h"
 
@@ -325,14 +326,21 @@ int xtal_queue_get8_marked(struct xtal_queue *q, uint64_t name, uint64_t addr, u
 }
 
 /* The addition may have gone to pages that are nobody's any more, and must not be repeated. */
-static __attribute__((noinline)) int add8_failed(struct xtal_queue *q, struct tag tag)
+static __attribute__((noinline)) int add8_failed(struct xtal_queue *q, uint64_t addr,
+						 struct tag tag)
 {
+	const struct xtal_xlat *t = q->xlats.last;
 	struct xtal_completion *c = xtal_cq_place(&q->cq);
 
 	*c = (struct xtal_completion){ .user = tag.user,
 				       .target = (uint32_t)tag.mark,
 				       .opcode = XTAL_OP_FAA,
 				       .status = XTAL_REMOTE_ACCESS };
+	xtal_tell_op(q,
+		     &(struct xtal_op){ .opcode = XTAL_OP_FAA,
+					.len = 8,
+					.remote = { .addr = addr, .tid = t->tid } },
+		     XTAL_REMOTE_ACCESS);
 	xtal_bump(&q->accepted, 1);
 	xtal_xlat_stale(&q->xlats, q->xlats.last);
 	xtal_queue_complete(q, c);
@@ -358,7 +366,7 @@ static inline __attribute__((always_inline)) int add8(struct xtal_queue *q, stru
 	*(word8_anywhere *)(uintptr_t)local =
 		__atomic_fetch_add((word8 *)(uintptr_t)(addr + t->shift), value, __ATOMIC_SEQ_CST);
 	if (!end(q, t))
-		return add8_failed(q, tag);
+		return add8_failed(q, addr, tag);
 	succeed(q, t, XTAL_OP_FAA, tag, shared);
 	return 0;
 }

@@ -201,6 +201,8 @@ static void retire(struct xtal_queue *q)
 			status = xtal_payload_deliver(q, p->payload);
 		free(p->payload);
 	}
+	if (xtal_unlikely(status) && !flushed)
+		xtal_tell_pending(q, p, status);
 	*c = (struct xtal_completion){ .user = p->op.user,
 				       .opcode = p->opcode,
 				       .flags = p->op.flags,

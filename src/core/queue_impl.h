@@ -46,6 +46,7 @@ struct xtal_pending {
 	_Atomic bool done; /* release: everything of it is in place */
 	bool notify_sent;  /* the notify word travels with the message */
 	bool counted;      /* in what moved over its path */
+	bool told;         /* why it fails was said */
 	uint8_t tries;     /* a message's, that found no receiver */
 	uint64_t pause_ns; /* so long its receiver wants not to be asked; as status */
 	uint8_t opcode;    /* as posted; op's is that of the step under way */
@@ -178,6 +179,8 @@ void xtal_pending_give_up(struct xtal_queue *q, uint32_t status);
 /* p, which is alone under way and is moved in fragments, goes back to NEW: it is begun once more.
  * Returns its bulk, with p's reference. Under the lock. */
 struct xtal_bulk *xtal_pending_again(struct xtal_queue *q, struct xtal_pending *p);
+/* p ends with this error: says why, unless that was said (tell.c). */
+void xtal_tell_pending(const struct xtal_queue *q, const struct xtal_pending *p, uint32_t status);
 /* After p is done: starts its notify word when it has one left. True: retire it. */
 bool xtal_pending_finish(struct xtal_queue *q, struct xtal_pending *p);
 

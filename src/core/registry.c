@@ -441,6 +441,26 @@ int xtal_registry_local(struct xtal_registry *r, uint64_t addr, uint64_t len,
 	return seg ? 0 : XTAL_LOCAL_ACCESS;
 }
 
+bool xtal_registry_near(struct xtal_registry *r, uint64_t addr, uint64_t len,
+			struct xtal_found *out)
+{
+	uint64_t end = addr + len > addr ? addr + len : UINT64_MAX;
+	const struct xtal_segment *seg;
+
+	if (addr == end)
+		return false;
+	xtal_lock(&r->lock);
+	seg = xtal_intervals_covering(&r->by_addr, addr, end, any, NULL);
+	if (!seg)
+		seg = xtal_intervals_touching(&r->by_addr, addr, end, any, NULL);
+	if (seg) {
+		out->lo = seg->addr;
+		out->hi = seg->addr + seg->len;
+	}
+	xtal_unlock(&r->lock);
+	return seg;
+}
+
 bool xtal_moving_concerns(const struct xtal_moving *m, const struct xtal_segment *seg)
 {
 	if (seg == m->skip)

@@ -78,6 +78,10 @@ int xtal_registry_enter_local(struct xtal_registry *r, uint32_t context_number, 
 /* The same without announcing: the user looks at the slot's word himself. */
 int xtal_registry_local(struct xtal_registry *r, uint64_t addr, uint64_t len,
 			struct xtal_found *out);
+/* For sentences: where the segment is (lo, hi) that covers the range, or else has a part of it. False:
+ * there is none. */
+bool xtal_registry_near(struct xtal_registry *r, uint64_t addr, uint64_t len,
+			struct xtal_found *out);
 
 /* What is being moved: an object's pages, or (object NULL) those of [lo, hi) of our memory. */
 struct xtal_moving {

@@ -3,8 +3,10 @@
  * Operations that must not be: wrong token, wrong context, outside of the segment. Each ends
  * with its status, writes nothing, and leaves the queue usable. ctest: timeout=120 hosts
  */
+#include "lib/log.h"
 #include "lib/pair.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -347,9 +349,93 @@ static void an_unregistered_local_range_ends_with_4(void **state)
 	pair_close(&p);
 }
 
+/* What the caller's thread knows, where the call itself found out. */
+static void assert_told(const char *one, const char *two)
+{
+	assert_logged(one, two);
+	if (suite_path == XTAL_PATH_RING || suite_path == XTAL_PATH_TCP || suite_adopted)
+		return;
+	assert_refused_because(one);
+	assert_refused_because(two);
+}
+
+static void post(struct pair *p, int posted, int status)
+{
+	assert_int_equal(posted, DMA_STATUS_OK);
+	assert_status(p->queue, status);
+}
+
+/* Object, value and limit, in the log and in the thread. First of all: nothing was said before. */
+static void each_failure_leaves_a_sentence(void **state)
+{
+	struct dma_seg remote, local, bad;
+	char words[64];
+	uint64_t stray[2] = { 0 };
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, LEN);
+	remote = part(&p.remote, 0, 8);
+	local = (struct dma_seg){ .sva = (uintptr_t)stray, .len = 8 };
+	post(&p, dma_write(p.queue, &remote, &local), 4);
+	snprintf(words, sizeof(words), "local 0x%llx", (unsigned long long)local.sva);
+	assert_told("status 4: no segment of this context covers the local range", words);
+	local = part(p.local, LEN - 4, 8);
+	post(&p, dma_read(p.queue, &remote, &local), 4);
+	snprintf(words, sizeof(words), "to 0x%llx)", (unsigned long long)(p.local->sva + LEN));
+	assert_told("status 4: the local range leaves its segment", words);
+	local = part(p.local, 0, 8);
+	bad = part(&p.remote, 4, 8);
+	snprintf(words, sizeof(words), "8 bytes at 0x%llx of", (unsigned long long)bad.sva);
+	post(&p, dma_faa(p.queue, &bad, &local, 1), 6);
+	assert_logged("status 6: the address of an atomic must be a multiple of its length, 8",
+		      words);
+	bad = remote;
+	bad.token_value++;
+	post(&p, dma_write(p.queue, &bad, &local), 8);
+	assert_logged("status 8: ", "token");
+	bad = part(&p.remote, LEN, 8);
+	if (suite_path ==
+	    XTAL_PATH_TCP) /* whose owner tells the status only: all are of one kind */
+		suite_sleep_us(1010000);
+	post(&p, dma_write(p.queue, &bad, &local), 8);
+	snprintf(words, sizeof(words), "8 bytes at 0x%llx of", (unsigned long long)bad.sva);
+	assert_logged("status 8: ", words);
+	pair_close(&p);
+}
+
+/* One line a second, that tells how many there were. */
+static void a_flood_of_failures_is_told_once_a_second(void **state)
+{
+	struct dma_seg local, bad;
+	uint64_t begin, took;
+	struct pair p;
+	unsigned lines;
+
+	(void)state;
+	pair_open(&p, LEN);
+	local = part(p.local, 0, 8);
+	bad = part(&p.remote, 4, 8);
+	log_empty();
+	begin = suite_now_ms();
+	for (unsigned i = 0; i < 200; i++)
+		post(&p, dma_faa(p.queue, &bad, &local, 1), 6);
+	took = suite_now_ms() - begin;
+	lines = log_lines("status 6", NULL);
+	assert_true(lines <= took / 1000 + 1);
+	suite_sleep_us(1010000);
+	post(&p, dma_faa(p.queue, &bad, &local, 1), 6);
+	assert_int_equal(log_lines("status 6", NULL), lines + 1);
+	assert_logged("status 6", "more of the kind before");
+	pair_close(&p);
+}
+
 int main(int argc, char **argv)
 {
+	const char *const env[] = { log_setting(), NULL };
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_failure_leaves_a_sentence),
+		cmocka_unit_test(a_flood_of_failures_is_told_once_a_second),
 		cmocka_unit_test(a_wrong_token_is_refused),
 		cmocka_unit_test(an_absent_token_is_refused),
 		cmocka_unit_test(tokens_that_do_not_matter),
@@ -364,5 +450,5 @@ int main(int argc, char **argv)
 		cmocka_unit_test(an_unregistered_local_range_ends_with_4),
 	};
 
-	return suite_run(argc, argv, "refused", tests, sizeof(tests) / sizeof(tests[0]), NULL);
+	return suite_run(argc, argv, "refused", tests, sizeof(tests) / sizeof(tests[0]), env);
 }

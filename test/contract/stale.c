@@ -4,6 +4,7 @@
  * remapped, unmapped. Peers get the new content or an error, never the old content, and
  * nobody crashes (F01, F03). ctest: timeout=120 adopt hosts pages
  */
+#include "lib/log.h"
 #include "lib/pair.h"
 
 #include <stdlib.h>
@@ -246,6 +247,7 @@ static void an_unmapped_target_ends_with_8(void **state)
 		if (!warm)
 			assert_int_equal(ask(&p, unmap_range, &r), 0);
 	}
+	assert_logged("end with status 8: the owner refuses", "unmapped");
 	assert_int_equal(ask(&p, unregister_range, &r), 0);
 	pair_fill(&p, p.remote.sva, LEN, 3); /* it lives */
 	assert_int_equal(dma_read(p.queue, &p.remote, p.local), DMA_STATUS_OK);
@@ -285,6 +287,7 @@ static void an_unmapped_source_ends_with_4(void **state)
 		assert_int_equal(dma_faa(p.queue, &p.remote, &local, 1), DMA_STATUS_OK);
 		assert_status(p.queue, 4);
 	}
+	assert_logged("end with status 4: the program has unmapped", "segment 0x");
 	dma_unregister_seg(p.ctx, seg);
 	assert_int_equal(dma_write(p.queue, &p.remote, p.local), DMA_STATUS_OK);
 	assert_ok(p.queue, 8 * LEN);
@@ -329,6 +332,7 @@ static void a_read_only_target_refuses_writes(void **state)
 
 int main(int argc, char **argv)
 {
+	const char *const env[] = { log_setting(), NULL };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_registration_shows_its_own_data),
 		cmocka_unit_test(registering_again_is_seen),
@@ -339,5 +343,5 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_read_only_target_refuses_writes),
 	};
 
-	return suite_run(argc, argv, "stale", tests, sizeof(tests) / sizeof(tests[0]), NULL);
+	return suite_run(argc, argv, "stale", tests, sizeof(tests) / sizeof(tests[0]), env);
 }
