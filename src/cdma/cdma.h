@@ -79,10 +79,11 @@ struct cdma_queue {
 	struct cdma_context *ctx;
 	bool strict;              /* XTAL_STRICT */
 	atomic_bool was_full;     /* said so in the log */
+	atomic_bool was_foreign;  /* a local segment of another context: said so */
 	struct xtal_check *check; /* XTAL_CHECK, or NULL */
 };
 #define CDMA_QUEUE_MAGIC 0x43515545u
-/* The same where XTAL_CHECK looks at the calls first (check.h). */
+/* The same where XTAL_CHECK or XTAL_STRICT looks at the calls first (check.h). */
 #define CDMA_QUEUE_CHECKED 0x63515545u
 
 static inline bool cdma_queue_lives(const struct cdma_queue *q)

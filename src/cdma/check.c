@@ -84,7 +84,31 @@ static bool mapped(const char *function, const struct cdma_queue *q, const struc
 	return false;
 }
 
-int cdma_check_post(const char *function, struct cdma_queue *q, const struct xtal_op *op)
+/* Hardware looks local memory up by the segment's tid. */
+static int post_foreign(const char *function, struct cdma_queue *q, const struct xtal_op *op,
+			uint32_t local_tid)
+{
+	enum xtal_log_level level = XTAL_LOG_DEBUG;
+	struct xtal_op nowhere = *op;
+	int error;
+
+	nowhere.local = 0; /* in no segment: ends with status 4 */
+	error = xtal_queue_post(q->core, &nowhere);
+	if (error)
+		return error;
+	if (!atomic_exchange_explicit(&q->was_foreign, true, memory_order_relaxed))
+		level = XTAL_LOG_WARNING;
+	xtal_refuse_at(
+		level, CDMA_TAG,
+		"%s: queue %u: the local segment at 0x%llx has tid 0x%x, the queue's context "
+		"0x%x: status 4 (XTAL_STRICT=1)",
+		function, q->pub.queue_id, (unsigned long long)op->local, local_tid & CDMA_TID_MASK,
+		q->own_tid);
+	return 0;
+}
+
+int cdma_check_post(const char *function, struct cdma_queue *q, const struct xtal_op *op,
+		    uint32_t local_tid)
 {
 	const struct xtal_sge sge = { .addr = op->local, .len = op->len };
 	const struct xtal_checked checked = { .user = q->pub.cfg.user_ctx,
@@ -93,6 +117,10 @@ int cdma_check_post(const char *function, struct cdma_queue *q, const struct xta
 	uint64_t number;
 	int error;
 
+	if (q->strict && (local_tid & CDMA_TID_MASK) != q->own_tid)
+		return post_foreign(function, q, op, local_tid);
+	if (!q->check)
+		return xtal_queue_post(q->core, op);
 	look(function, q, op);
 	if (!mapped(function, q, op)) {
 		struct xtal_op nowhere = *op;
@@ -110,9 +138,12 @@ int cdma_check_post(const char *function, struct cdma_queue *q, const struct xta
 int cdma_check_wait(struct cdma_queue *q, uint32_t count, int timeout_ms, struct xtal_ready *out)
 {
 	int first = timeout_ms < 0 || timeout_ms > PATIENCE_MS ? PATIENCE_MS : timeout_ms;
-	int got = xtal_queue_wait(q->core, count, first, out);
 	struct xtal_check_open open;
+	int got;
 
+	if (!q->check)
+		return xtal_queue_wait(q->core, count, timeout_ms, out);
+	got = xtal_queue_wait(q->core, count, first, out);
 	if (got || !timeout_ms)
 		return got;
 	xtal_check_look(q->check, &open);
@@ -130,7 +161,7 @@ int cdma_check_wait(struct cdma_queue *q, uint32_t count, int timeout_ms, struct
 void cdma_check_taken(const char *function, struct cdma_queue *q, const struct dma_cr *cr,
 		      uint32_t count)
 {
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; q->check && i < count; i++) {
 		struct xtal_sge where;
 		bool changed = xtal_check_ended(q->check, cr[i].user_ctx, true, &where);
 

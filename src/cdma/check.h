@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* XTAL_CHECK=1: what programs do wrong with CDMA, told in sentences. Only queues with the magic
- * number CDMA_QUEUE_CHECKED come here. */
+/* XTAL_CHECK=1: what programs do wrong with CDMA, told in sentences; and what XTAL_STRICT=1 looks at
+ * in an operation. Only queues with the magic number CDMA_QUEUE_CHECKED come here. */
 #ifndef XTAL_CDMA_CHECK_H
 #define XTAL_CDMA_CHECK_H
 
@@ -17,7 +17,8 @@ struct xtal_ready;
 bool cdma_check_takes(const struct cdma_queue *q, const struct dma_seg *rmt,
 		      const struct dma_seg *local);
 /* Looks at the operation, posts it. 0 or -errno. */
-int cdma_check_post(const char *function, struct cdma_queue *q, const struct xtal_op *op);
+int cdma_check_post(const char *function, struct cdma_queue *q, const struct xtal_op *op,
+		    uint32_t local_tid);
 /* As xtal_queue_wait(). */
 int cdma_check_wait(struct cdma_queue *q, uint32_t count, int timeout_ms, struct xtal_ready *out);
 /* The program has these completions. */

@@ -77,12 +77,13 @@ static __attribute__((cold, noinline)) dma_status refuse_post(const char *functi
 	return DMA_STATUS_INVAL;
 }
 
-static inline dma_status post(const char *function, struct cdma_queue *q, const struct xtal_op *op)
+static inline dma_status post(const char *function, struct cdma_queue *q, const struct xtal_op *op,
+			      uint32_t local_tid)
 {
 	int error;
 
 	if (xtal_unlikely(q->magic == CDMA_QUEUE_CHECKED))
-		error = cdma_check_post(function, q, op);
+		error = cdma_check_post(function, q, op, local_tid);
 	else
 		error = xtal_queue_post(q->core, op);
 	if (xtal_likely(error == 0))
@@ -147,7 +148,7 @@ static __attribute__((noinline)) dma_status write_any(struct cdma_queue *q, stru
 	if (arguments_are_bad("dma_write", q, rmt_seg, local_seg))
 		return DMA_STATUS_INVAL;
 	set_common(&op, XTAL_OP_WRITE, q, rmt_seg, local_seg);
-	return post("dma_write", q, &op);
+	return post("dma_write", q, &op, local_seg->tid);
 }
 
 dma_status dma_write(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_seg *local_seg)
@@ -169,7 +170,7 @@ static __attribute__((noinline)) dma_status read_any(struct cdma_queue *q, struc
 	if (arguments_are_bad("dma_read", q, rmt_seg, local_seg))
 		return DMA_STATUS_INVAL;
 	set_common(&op, XTAL_OP_READ, q, rmt_seg, local_seg);
-	return post("dma_read", q, &op);
+	return post("dma_read", q, &op, local_seg->tid);
 }
 
 dma_status dma_read(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_seg *local_seg)
@@ -201,7 +202,7 @@ dma_status dma_write_with_notify(struct dma_queue *queue, struct dma_seg *rmt_se
 	/* One bit of the data segment says whether either token is sent. */
 	set_remote(&op.notify, q, op.remote.eid, notify_seg, rmt_seg->token_value_valid);
 	op.notify_data = notify_data;
-	return post("dma_write_with_notify", q, &op);
+	return post("dma_write_with_notify", q, &op, local_seg->tid);
 }
 
 /* The low len bytes of a 64-bit argument. */
@@ -241,7 +242,7 @@ dma_status dma_cas(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_
 		op.operand[0] = low_bytes(swap, len);
 		op.operand[1] = 0;
 	}
-	return post("dma_cas", q, &op);
+	return post("dma_cas", q, &op, local_seg->tid);
 }
 
 static __attribute__((noinline)) dma_status faa_any(struct cdma_queue *q, struct dma_seg *rmt_seg,
@@ -262,7 +263,7 @@ static __attribute__((noinline)) dma_status faa_any(struct cdma_queue *q, struct
 	op.len = len;
 	op.operand[0] = low_bytes(add, len);
 	op.operand[1] = 0;
-	return post("dma_faa", q, &op);
+	return post("dma_faa", q, &op, local_seg->tid);
 }
 
 dma_status dma_faa(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_seg *local_seg,

@@ -78,7 +78,7 @@ struct dma_queue *dma_alloc_queue(struct dma_context *ctx, struct queue_cfg *cfg
 		goto free_struct;
 	q->pub.queue_id = xtal_queue_id(q->core);
 	cdma_check_opened(q);
-	q->magic = xtal_checks() ? CDMA_QUEUE_CHECKED : CDMA_QUEUE_MAGIC;
+	q->magic = xtal_checks() || q->strict ? CDMA_QUEUE_CHECKED : CDMA_QUEUE_MAGIC;
 	return &q->pub;
 
 free_struct:

@@ -139,6 +139,7 @@ struct dma_seg *dma_register_seg(struct dma_context *ctx, struct dma_seg_cfg *cf
 		.token = cfg->token_value,
 		.token_valid = cfg->token_value_valid && cfg->token_value != 0,
 		.rights = XTAL_RIGHT_READ | XTAL_RIGHT_WRITE | XTAL_RIGHT_ATOMIC,
+		.hardware_rules = true,
 	};
 	s = calloc(1, sizeof(*s));
 	error = s ? open_segment(c, s, &attr) : -ENOMEM;

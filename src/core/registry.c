@@ -12,6 +12,7 @@
 #include "core/engine.h"
 #include "core/log.h"
 #include "core/revoke.h"
+#include "core/strict.h"
 #include "os/proc.h"
 #include "os/sock.h"
 #include "os/vm.h"
@@ -77,90 +78,17 @@ static bool any(void *value, void *arg)
 	return true;
 }
 
-static bool not_identical(void *value, void *arg)
-{
-	const struct xtal_segment *have = value, *want = arg;
-
-	return have->addr != want->addr || have->len != want->len;
-}
-
-struct twin_count {
-	const struct xtal_segment *want;
-	unsigned count;
-};
-
-static bool count_identical(void *value, void *arg)
-{
-	struct twin_count *t = arg;
-
-	t->count += !not_identical(value, (void *)(uintptr_t)t->want);
-	return false;
-}
-
-/* What the hardware refuses (XTAL_STRICT). Under the lock. */
-static int strict_check(struct xtal_registry *r, struct xtal_segment *seg)
-{
-	size_t page = xtal_os_page_size();
-	const uint64_t align = 4u << 10; /* the hardware's, whatever our pages are */
-	uint64_t end = seg->addr + seg->len;
-	struct twin_count twins = { .want = seg };
-
-	if (seg->addr % align) {
-		xtal_explain("segment at 0x%llx: strict mode wants an address that is a "
-			     "multiple of %llu",
-			     (unsigned long long)seg->addr, (unsigned long long)align);
-		return -EINVAL;
-	}
-	if (end > 1ull << 48) {
-		xtal_explain("segment at 0x%llx, %llu bytes: strict mode ends at 2^48",
-			     (unsigned long long)seg->addr, (unsigned long long)seg->len);
-		return -EINVAL;
-	}
-	for (uint64_t a = seg->addr; a < end; a += page) {
-		if (!xtal_os_probe_write((void *)(uintptr_t)a))
-			continue;
-		xtal_explain("segment at 0x%llx, %llu bytes: the page at 0x%llx is not "
-			     "mapped writable (strict mode)",
-			     (unsigned long long)seg->addr, (unsigned long long)seg->len,
-			     (unsigned long long)a);
-		return -EFAULT;
-	}
-	xtal_intervals_touching(&r->by_addr, seg->addr, end, count_identical, &twins);
-	if (xtal_intervals_touching(&r->by_addr, seg->addr, end, not_identical, seg) ||
-	    twins.count >= 2) {
-		xtal_explain("segment at 0x%llx, %llu bytes: overlaps a registered one "
-			     "(strict mode allows only the identical range, twice)",
-			     (unsigned long long)seg->addr, (unsigned long long)seg->len);
-		return -EEXIST;
-	}
-	return 0;
-}
-
-/* Says once per process that hardware would have refused. */
-static void warn_once(struct xtal_registry *r, const struct xtal_segment *seg)
-{
-	static _Atomic bool said_overlap;
-
-	if (!atomic_load_explicit(&said_overlap, memory_order_relaxed) &&
-	    xtal_intervals_touching(&r->by_addr, seg->addr, seg->addr + seg->len, any, NULL) &&
-	    !atomic_exchange(&said_overlap, true))
-		xtal_log(XTAL_LOG_WARNING, "xtal",
-			 "segment at 0x%llx overlaps another one; hardware "
-			 "refuses that (said once; XTAL_STRICT=1 refuses it)",
-			 (unsigned long long)seg->addr);
-}
-
 /* Under the lock. */
 static int insert(struct xtal_registry *r, struct xtal_segment *seg)
 {
 	int err;
 
 	if (xtal_config()->strict) {
-		err = strict_check(r, seg);
+		err = xtal_strict_refuses(r, seg);
 		if (err)
 			return err;
 	} else {
-		warn_once(r, seg);
+		xtal_strict_warns_of_overlap(r, seg);
 	}
 	err = take_slot(r, seg);
 	if (err)
@@ -206,6 +134,8 @@ int xtal_segment_register(struct xtal_context *ctx, const struct xtal_segment_at
 				      .any_token = attr->any_token,
 				      .index = attr->index,
 				      .rights = attr->rights };
+	if (attr->hardware_rules && !xtal_config()->strict)
+		xtal_strict_warns(seg);
 	xtal_object_find(seg->addr, seg->len, &seg->backing);
 	xtal_lock(&ctx->registry.lock);
 	err = insert(&ctx->registry, seg);

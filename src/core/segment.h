@@ -20,10 +20,11 @@ enum {
 struct xtal_segment_attr {
 	uint64_t addr, len; /* len >= 1, addr + len must not wrap */
 	uint32_t token;
-	bool token_valid; /* false: also requests without a token are accepted */
-	bool any_token;   /* tokens are not looked at */
-	uint32_t index;   /* requests that name another one are refused; 0: it has none */
-	uint32_t rights;  /* for peers; local use is always allowed */
+	bool token_valid;    /* false: also requests without a token are accepted */
+	bool any_token;      /* tokens are not looked at */
+	uint32_t index;      /* requests that name another one are refused; 0: it has none */
+	uint32_t rights;     /* for peers; local use is always allowed */
+	bool hardware_rules; /* the log says once that hardware would refuse such memory */
 };
 
 /*

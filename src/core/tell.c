@@ -87,6 +87,8 @@ static const char *local_reason(const struct xtal_queue *q, const struct xtal_op
 
 	if (op->flags & XTAL_OP_OWN_PAYLOAD)
 		return "a local piece is not registered any more, or was unmapped";
+	if (!op->local)
+		return "the front-end refuses the local range";
 	if (!xtal_registry_near(&q->ctx->registry, op->local, op->len, &found)) {
 		snprintf(detail, size, " (local 0x%llx)", (unsigned long long)op->local);
 		return "no segment of this context covers the local range";

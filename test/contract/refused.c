@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define LEN 8192ul
 
@@ -430,12 +431,55 @@ static void a_flood_of_failures_is_told_once_a_second(void **state)
 	pair_close(&p);
 }
 
+/* Of each kind once per process; the sentence names the segment. */
+static void what_hardware_refuses_is_said_once(void **state)
+{
+	uint8_t *mem =
+		mmap(NULL, 5 * LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct {
+		uint64_t addr, len;
+		const char *words;
+	} kinds[] = {
+		{ (uintptr_t)mem + 8, 16, "begins at no multiple of 4096" },
+		{ (1ull << 48) - 4096, 8192, "ends above 2^48" },
+		{ (uintptr_t)mem + 2 * LEN, 2 * LEN, "is not wholly mapped and writable" },
+		{ (uintptr_t)mem + 2 * LEN + 4096, 4096, "overlaps another one" },
+	};
+	struct dma_seg *segs[2 * 4 + 1];
+	char words[64];
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, LEN);
+	log_empty();
+	/* The identical range, twice, and an end within a page are good. */
+	segs[0] = dma_register_seg(
+		p.ctx, &(struct dma_seg_cfg){ .addr = (uintptr_t)p.mem.data, .len = LEN });
+	assert_non_null(segs[0]);
+	assert_int_equal(log_lines("hardware refuses", NULL), 0);
+	mprotect(mem + 3 * LEN, LEN, PROT_READ);
+	for (unsigned i = 0; i < 8; i++) {
+		segs[i + 1] =
+			dma_register_seg(p.ctx, &(struct dma_seg_cfg){ .addr = kinds[i / 2].addr,
+								       .len = kinds[i / 2].len });
+		assert_non_null(segs[i + 1]);
+		snprintf(words, sizeof(words), "0x%llx", (unsigned long long)kinds[i / 2].addr);
+		assert_int_equal(log_lines(kinds[i / 2].words, words), 1);
+	}
+	assert_int_equal(log_lines("hardware refuses", NULL), 4);
+	for (unsigned i = 0; i < 9; i++)
+		dma_unregister_seg(p.ctx, segs[i]);
+	munmap(mem, 5 * LEN);
+	pair_close(&p);
+}
+
 int main(int argc, char **argv)
 {
 	const char *const env[] = { log_setting(), NULL };
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_failure_leaves_a_sentence),
 		cmocka_unit_test(a_flood_of_failures_is_told_once_a_second),
+		cmocka_unit_test(what_hardware_refuses_is_said_once),
 		cmocka_unit_test(a_wrong_token_is_refused),
 		cmocka_unit_test(an_absent_token_is_refused),
 		cmocka_unit_test(tokens_that_do_not_matter),

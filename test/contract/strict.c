@@ -79,6 +79,43 @@ static void a_refusal_counts_once(void **state)
 	pair_close(&p);
 }
 
+/* Hardware looks local memory up by the segment's tid. */
+static void a_local_segment_of_another_tid_ends_with_4(void **state)
+{
+	struct dma_seg local, remote;
+	uint64_t two[2] = { 0, 0 };
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, 4096);
+	remote = part(&p.remote, 0, 8);
+	local = part(p.local, 64, 8);
+	for (unsigned i = 0; i < 3; i++) {
+		local.tid = i == 0 ? p.local->tid ^ 0x10000 : i == 1 ? 0 : p.local->tid ^ 1;
+		assert_int_equal(dma_write(p.queue, &remote, &local), DMA_STATUS_OK);
+		assert_status(p.queue, 4);
+		assert_refused_because("dma_write");
+		assert_refused_because("has tid 0x");
+		assert_int_equal(dma_read(p.queue, &remote, &local), DMA_STATUS_OK);
+		assert_status(p.queue, 4);
+		assert_int_equal(dma_write_with_notify(p.queue, &remote, &local, &remote, 1), 0);
+		assert_status(p.queue, 4);
+		assert_int_equal(dma_faa(p.queue, &remote, &local, 1), DMA_STATUS_OK);
+		assert_status(p.queue, 4);
+		assert_int_equal(dma_cas(p.queue, &remote, &local, 0, 1), DMA_STATUS_OK);
+		assert_status(p.queue, 4);
+		local.len = 16;
+		assert_int_equal(dma_cas(p.queue, &remote, &local, (uintptr_t)two, (uintptr_t)two),
+				 0);
+		assert_status(p.queue, 4);
+		local.len = 8;
+	}
+	local.tid = p.local->tid | 0xfff00000; /* 20 bits count */
+	assert_int_equal(dma_write(p.queue, &remote, &local), DMA_STATUS_OK);
+	assert_ok(p.queue, 8);
+	pair_close(&p);
+}
+
 static void one_context_per_device_entry(void **state)
 {
 	struct dma_context *second;
@@ -124,6 +161,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(registrations_are_as_hardware_wants_them),
 		cmocka_unit_test(a_refusal_counts_once),
+		cmocka_unit_test(a_local_segment_of_another_tid_ends_with_4),
 		cmocka_unit_test(one_context_per_device_entry),
 		cmocka_unit_test(unwritten_fields_stay_unwritten),
 	};
