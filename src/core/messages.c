@@ -68,8 +68,13 @@ void xtal_messages_end_orphans(struct xtal_link *link, const struct xtal_queue *
 	uint64_t cookie;
 
 	while (xtal_requester_next_orphan(&link->requester, &cookie)) {
+		struct xtal_pending *p = (struct xtal_pending *)(uintptr_t)cookie;
+
 		xtal_requester_abandon(&link->requester, cookie, true);
-		xtal_messages_finish((struct xtal_pending *)(uintptr_t)cookie, XTAL_FLUSHED, mine);
+		/* As the target answers what follows one that failed: their queue decides, flushes
+		 * them, or begins them again, when it is only suspended. */
+		p->pause_ns = 0;
+		xtal_messages_finish(p, XTAL_NOT_READY, mine);
 	}
 }
 

@@ -66,7 +66,7 @@ static void end_orphans(struct sim *w, uint32_t link)
 
 	while (xtal_requester_next_orphan(r, &cookie)) {
 		xtal_requester_abandon(r, cookie, true);
-		ended(w, cookie, XTAL_FLUSHED, none);
+		ended(w, cookie, XTAL_NOT_READY, none);
 	}
 }
 
