@@ -12,6 +12,7 @@
 #include "core/lane.h"
 #include "core/log.h"
 #include "core/queue_impl.h"
+#include "os/life.h"
 #include "os/proc.h"
 #include "os/sock.h"
 #include "os/thread.h"
@@ -235,6 +236,7 @@ static void agent_run(void *arg)
 
 	(void)arg;
 	on_agent = true;
+	xtal_os_life_keep();
 	adapt(most, most);
 	for (;;) {
 		uint64_t now, deadline;
@@ -355,6 +357,7 @@ void xtal_agent_stop(void)
 
 void xtal_agent_fork_child(void)
 {
+	xtal_os_life_fork_child();
 	agent.epoll = agent.doorbell = agent.bounce = -1;
 	xtal_os_bounce_fork_child();
 	atomic_store(&agent.state, 0);

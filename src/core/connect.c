@@ -17,6 +17,7 @@
 #include "core/engine.h"
 #include "core/log.h"
 #include "core/messages.h"
+#include "os/life.h"
 #include "os/proc.h"
 #include "os/sock.h"
 #include "os/thread.h"
@@ -334,6 +335,8 @@ static void choose_path(struct xtal_link *link, struct xtal_grant *g, const stru
 	if (link->cma) {
 		g->reach.kind = XTAL_REACH_CMA;
 		g->reach.pid = link->pid;
+		g->reach.life =
+			&((const struct xtal_os_life *)(const void *)link->table->life)->word;
 		g->path = XTAL_PATH_CMA;
 	} else if (link->peer_ring && xtal_config()->paths & 1u << XTAL_PATH_RING) {
 		g->reach.kind = XTAL_REACH_MESSAGE;

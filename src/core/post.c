@@ -12,6 +12,7 @@
 #include "core/fault.h"
 #include "core/queue_impl.h"
 #include "core/tell.h"
+#include "os/life.h"
 #include "os/proc.h"
 #include "os/vm.h"
 
@@ -242,7 +243,7 @@ static __attribute__((noinline)) int put8_by_cma(struct xtal_queue *q, struct xt
 	atomic_store_explicit(&theirs->base, addr, memory_order_relaxed);
 	atomic_store_explicit(&theirs->len, 8, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release); /* the vector stands before the word */
-	if (begin(q, t, q->xlats.mine))
+	if (begin(q, t, q->xlats.mine) && !xtal_os_life_ended(t->reach.life))
 		moved = xtal_os_peer_write1(t->reach.pid, &mine, theirs) == 8;
 	if (!end(q, t) || !moved) /* post tries again, and tells what is wrong */
 		return not_now(q);

@@ -13,9 +13,16 @@
 #include "core/log.h"
 #include "core/revoke.h"
 #include "core/strict.h"
+#include "os/life.h"
 #include "os/proc.h"
 #include "os/sock.h"
 #include "os/vm.h"
+
+static struct xtal_os_life *life_of(struct xtal_slot_table *table)
+{
+	_Static_assert(sizeof(table->life) == sizeof(struct xtal_os_life), "core/shared.h");
+	return (struct xtal_os_life *)(void *)table->life;
+}
 
 int xtal_registry_init(struct xtal_registry *r)
 {
@@ -33,6 +40,7 @@ int xtal_registry_init(struct xtal_registry *r)
 		return err;
 	}
 	xtal_engine_track_fd(r->table_fd);
+	xtal_os_life_begin(life_of(r->table));
 	xtal_intervals_init(&r->by_addr);
 	return 0;
 }
@@ -40,6 +48,7 @@ int xtal_registry_init(struct xtal_registry *r)
 void xtal_registry_fini(struct xtal_registry *r)
 {
 	xtal_engine_close_fd(r->table_fd);
+	xtal_os_life_end(life_of(r->table));
 	xtal_os_unmap(r->table, sizeof(struct xtal_slot_table));
 	xtal_intervals_fini(&r->by_addr);
 	free(r->by_slot);

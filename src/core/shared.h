@@ -23,7 +23,8 @@ enum xtal_segment_state {
 };
 
 struct xtal_slot_table {
-	_Atomic uint64_t word[XTAL_MAX_SEGMENTS];
+	uint64_t life[2]; /* a struct xtal_os_life, of the owner's agent */
+	_Alignas(XTAL_CACHE_LINE) _Atomic uint64_t word[XTAL_MAX_SEGMENTS];
 };
 
 /* One executor's announcement: "I am using this slot". */

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/copy.h"
+#include "os/life.h"
 #include "os/vm.h"
 #include "path/path.h"
 
@@ -41,6 +42,8 @@ static int transfer(const struct xtal_reach *reach, struct xtal_shared_iov *iov,
 
 	if (!len)
 		return 0;
+	if (xtal_os_life_ended(reach->life))
+		return -ESRCH;
 	moved = put ? xtal_os_peer_write(reach->pid, &mine, 1, theirs, n)
 		    : xtal_os_peer_read(reach->pid, &mine, 1, theirs, n);
 	if (moved < 0)

@@ -26,9 +26,10 @@ enum xtal_reach_kind {
 /* How one executor reaches a range, for one operation. */
 struct xtal_reach {
 	enum xtal_reach_kind kind;
-	uint8_t *base; /* DIRECT, GUARDED: where lo is mapped here */
-	uint64_t lo;   /* owner's address that base stands for */
-	int pid;       /* CMA */
+	uint8_t *base;                /* DIRECT, GUARDED: where lo is mapped here */
+	uint64_t lo;                  /* owner's address that base stands for */
+	int pid;                      /* CMA */
+	const _Atomic uint32_t *life; /* CMA: whether that is still the owner, see os/life.h */
 };
 
 /* DIRECT, GUARDED: where the owner's address is mapped here. */

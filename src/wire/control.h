@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define XTAL_CONTROL_MAGIC   0x434c5458u
-#define XTAL_CONTROL_VERSION 3u
+#define XTAL_CONTROL_VERSION 4u
 
 enum xtal_control_type {
 	XTAL_CONTROL_HELLO = 1, /* initiator: who I am, whom I look for */

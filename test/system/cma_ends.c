@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An owner whose memory process_vm_* reached, and then no longer does: it has become undumpable, or
- * its first thread has ended. Messages take over.
+ * its first thread has ended, and messages take over; or its process is another program now, which
+ * nothing may reach.
  */
 /* ctest: timeout=120 */
 #include <grp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,13 +176,113 @@ static void an_owners_first_thread_ends(void **state)
 	change_to(end_first_thread, NULL);
 }
 
-int main(void)
+#define PLACE ((void *)UINT64_C(0x200000000000)) /* of the memory, before and after */
+
+struct execs {
+	struct peer_export export;
+	_Atomic uint32_t ready, ask, wrote;
+};
+
+static void *memory_at_place(void)
+{
+	void *p = mmap(PLACE, SEGMENT, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (p != PLACE)
+		proc_die("no memory at %p", PLACE);
+	return p;
+}
+
+/* The program that the owner has become, under its pid: nobody may touch what it has there. */
+static int after_exec(void)
+{
+	uint8_t *p = memory_at_place();
+	uint64_t end;
+
+	memset(p, 0xa5, SEGMENT);
+	for (end = proc_now() + 50000000; proc_now() < end;)
+		for (size_t i = 0; i < SEGMENT; i += 64)
+			if (p[i] != 0xa5)
+				return 3;
+	return 0;
+}
+
+static int owner_that_execs(void *arg)
+{
+	struct execs *s = arg;
+	struct peer p;
+
+	be_nobody();
+	peer_open(&p);
+	peer_register(&p, memory_at_place(), SEGMENT, &s->export);
+	atomic_store(&s->ready, 1);
+	if (!proc_await(&s->wrote, 1000, PATIENCE))
+		proc_die("nobody writes");
+	execl("/proc/self/exe", "cma_ends", "after-exec", NULL);
+	proc_die("exec: %m");
+}
+
+/* On one processor with its own agent, which so learns late that the owner's socket was closed. */
+static int writes_until_refused(void *arg)
+{
+	struct execs *s = arg;
+	struct dma_queue *q;
+	struct dma_seg *local;
+	cpu_set_t one;
+	struct peer p;
+	int status;
+
+	be_nobody();
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	peer_open(&p);
+	q = peer_queue(&p, 8);
+	local = peer_register(&p, peer_memory(PEER_CMA, SEGMENT), SEGMENT, NULL);
+	do {
+		struct dma_seg to = peer_remote(&s->export, 0, 4096);
+
+		status = peer_write(q, to, peer_part(local, 0, 4096));
+		atomic_fetch_add(&s->wrote, 1);
+	} while (!status);
+	return status == DMA_CR_ACK_TIMEOUT_ERR ? 0 : 1;
+}
+
+static void an_owner_becomes_another_program(void **state)
+{
+	unsigned rounds = proc_rounds(30, 3000), touched = 0, late = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < rounds; i++) {
+		struct execs *s = proc_shared(sizeof(*s));
+		pid_t own, initiator_pid;
+		int status;
+
+		own = proc_start(owner_that_execs, s);
+		assert_true(proc_await(&s->ready, 1, PATIENCE));
+		initiator_pid = proc_start(writes_until_refused, s);
+		status = proc_join(own, PATIENCE);
+		touched += status == 3 << 8;
+		assert_true(status == 0 || status == 3 << 8);
+		late += proc_join(initiator_pid, PATIENCE) != 0;
+		munmap(s, sizeof(*s));
+	}
+	print_message("%u rounds: %u writes met the new program, %u its memory\n", rounds, late,
+		      touched);
+	/* A processor may be taken away between the last look and the system call. */
+	assert_true(late <= rounds / 10 && touched <= rounds / 100);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(an_owner_becomes_undumpable, proc_end_all),
 		cmocka_unit_test_teardown(an_owners_first_thread_ends, proc_end_all),
+		cmocka_unit_test_teardown(an_owner_becomes_another_program, proc_end_all),
 	};
 
+	if (argc > 1 && strcmp(argv[1], "after-exec") == 0)
+		return after_exec();
 	if (proc_emulated())
 		return proc_skip_all("cma is between real processes");
 	return cmocka_run_group_tests(tests, NULL, NULL);

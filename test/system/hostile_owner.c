@@ -143,7 +143,7 @@ static void welcome(int sock, enum lie lie, uint8_t **memory)
 				lie != W_TABLE_UNSEALED);
 	fds[1] = hostile_object(lie == W_MEMORY_SHORT ? len - 4096 : len, lie != W_MEMORY_UNSEALED);
 	p = map(fds[0], 4096);
-	((uint64_t *)(void *)p)[3] = 1 << 2 | XTAL_SEG_LIVE;
+	((struct xtal_slot_table *)(void *)p)->word[3] = 1 << 2 | XTAL_SEG_LIVE;
 	*memory = map(fds[1], len);
 	xtal_ring_init_at(*memory + xtal_board_bytes(), CAPACITY, 0);
 	if (lie == W_RING_MAGIC)
