@@ -184,7 +184,10 @@ bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_c
 			return failed(q, c, op, XTAL_LOCAL_ACCESS, NULL);
 		l = &xtal_local_own;
 	}
-	if (!t || !(t->inline_ops >> op->opcode & 1) || op->len > xtal_config_inline())
+	if (!t || !(t->inline_ops >> op->opcode & 1))
+		return false;
+	/* Atomics are one instruction: there is no other way to execute them. */
+	if (op->len > xtal_config_inline() && !xtal_op_is_atomic(op->opcode))
 		return false;
 	if (op->flags & XTAL_OP_NOTIFY && !notify_simple(op, t))
 		return false;

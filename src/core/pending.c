@@ -238,7 +238,7 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 	if (!my_turn(q, NULL))
 		return false;
 	plain.flags &= (uint8_t)~XTAL_OP_NOTIFY;
-	if (p->op.len <= xtal_config()->inline_bytes)
+	if (p->op.len <= xtal_config()->inline_bytes || xtal_op_is_atomic(p->op.opcode))
 		return run_short(q, p, &plain);
 	l = local_of(q, &p->op);
 	if (!l) {

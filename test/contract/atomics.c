@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Compare-and-swap and fetch-and-add: results, neighbours, alignment, and that they compose
- * with the owner's own atomics and with those of other initiators. ctest: timeout=180 adopt hosts
+ * with the owner's own atomics and with those of other initiators.
+ * ctest: timeout=180 adopt hosts deferred
  */
 #include "lib/pair.h"
 

@@ -2,7 +2,7 @@
 /*
  * What the target sees, and in which order: the notify word after the data, the last word of a
  * write after its other bytes. The owner spins on its memory and never calls the library.
- * ctest: timeout=180 adopt hosts
+ * ctest: timeout=180 adopt hosts deferred
  */
 #include "lib/pair.h"
 

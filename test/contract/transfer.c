@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes and reads move exactly the bytes they name: every size class, every alignment, every
- * kind of memory, parts of segments. ctest: timeout=120 adopt hosts link-local pages
+ * kind of memory, parts of segments.
+ * ctest: timeout=120 adopt hosts link-local pages deferred
  */
 #include "lib/pair.h"
 

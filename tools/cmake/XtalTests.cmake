@@ -19,7 +19,8 @@
 # them; adopt adds adopt, map to memory that is adopted; hosts adds tls4 and tcp6, tcp between two
 # hosts (network namespaces), in the plain build, and tls4 in those with a sanitizer; link-local
 # tlsl (over link-local addresses), in the plain build;
-# pages adds 64k-map and 64k-ring, on a machine with pages of 64 KiB, where one is emulated.
+# pages adds 64k-map and 64k-ring, on a machine with pages of 64 KiB, where one is emulated;
+# deferred adds 0-self, 0-map and 0-cma: XTAL_INLINE_BYTES=0, so that nothing is moved at the post.
 set(XTAL_FOLDERS_INSIDE unit sim fuzz)
 set(XTAL_FOLDERS_OUTSIDE contract system)
 
@@ -108,6 +109,15 @@ function(xtal_test_per_path name target label timeout source)
 		add_test(NAME ${name}.${path} COMMAND ${target} ${path})
 		xtal_test_properties(${name}.${path} ${label} ${timeout} ${source})
 	endforeach()
+	if(words MATCHES "ctest:.* deferred")
+		foreach(path self map cma)
+			set(test ${name}.0-${path})
+			add_test(NAME ${test} COMMAND ${target} ${path})
+			xtal_test_properties(${test} ${label} ${timeout} ${source})
+			set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT XTAL_INLINE_BYTES=0
+				     XTAL_TEST_SCALE=3)
+		endforeach()
+	endif()
 	if(CMAKE_CROSSCOMPILING_EMULATOR AND words MATCHES "ctest:.* pages")
 		foreach(path map ring)
 			set(test ${name}.64k-${path})
