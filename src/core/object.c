@@ -68,8 +68,8 @@ static struct xtal_object *users_object(const struct xtal_os_backing *b)
 }
 
 /* The whole range must lie in one shared mapping (or several of the same object in step). */
-static bool one_object(uint64_t addr, uint64_t len, struct xtal_os_backing *first, char *reason,
-		       size_t size)
+static bool one_object(uint64_t addr, uint64_t len, struct xtal_os_backing *first, bool *read_only,
+		       char *reason, size_t size)
 {
 	struct xtal_os_backing next;
 	uint64_t at;
@@ -89,6 +89,7 @@ static bool one_object(uint64_t addr, uint64_t len, struct xtal_os_backing *firs
 			 "private memory, adopted, but not as a part of this segment");
 		return false;
 	}
+	*read_only = !first->writable;
 	for (at = first->end; at < addr + len; at = next.end) {
 		if (xtal_os_backing_find((void *)(uintptr_t)at, &next) || !next.shared ||
 		    next.inode != first->inode || next.dev_major != first->dev_major ||
@@ -97,6 +98,7 @@ static bool one_object(uint64_t addr, uint64_t len, struct xtal_os_backing *firs
 			snprintf(reason, size, "the segment crosses from one mapping into another");
 			return false;
 		}
+		*read_only |= !next.writable;
 	}
 	return true;
 }
@@ -148,7 +150,7 @@ void xtal_object_find(uint64_t addr, uint64_t len, struct xtal_backing *out)
 		snprintf(out->reason, sizeof(out->reason), "memory of xtal_alloc");
 	}
 	xtal_unlock(&objects_lock);
-	if (!o && one_object(addr, len, &b, out->reason, sizeof(out->reason))) {
+	if (!o && one_object(addr, len, &b, &out->read_only, out->reason, sizeof(out->reason))) {
 		xtal_lock(&objects_lock);
 		o = add_users(&b, out->reason, sizeof(out->reason));
 		if (o) {

@@ -28,6 +28,7 @@ struct xtal_object {
 struct xtal_backing {
 	struct xtal_object *object; /* NULL: private memory, reason says which kind */
 	uint64_t offset;
+	bool read_only; /* not all of it was mapped writable */
 	char reason[120];
 };
 

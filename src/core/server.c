@@ -15,6 +15,7 @@
 #include "core/executor.h"
 #include "core/inbound.h"
 #include "core/log.h"
+#include "core/offer.h"
 #include "os/proc.h"
 #include "os/thread.h"
 #include "os/vm.h"
@@ -496,87 +497,19 @@ static int hello(struct xtal_session *s, const struct xtal_control *c)
 	return err;
 }
 
-/* An object, or a part of it, that a peer may map. */
-struct offer {
-	int fd;
-	bool writable, sealed;
-	uint64_t object, offset, map_offset, map_len;
-};
-
-/* False: there is none, the text says why. */
-static bool find_offer(struct xtal_segment *seg, const struct xtal_adopted_part *part,
-		       struct offer *out, struct xtal_control *c)
+/* Makes a the answer that refuses c. */
+static void deny(const struct xtal_session *s, const struct xtal_control *c, uint32_t status,
+		 const char *why, struct xtal_control *a)
 {
-	const struct xtal_object *o = seg->backing.object;
-	uint64_t page = xtal_os_page_size(), end;
-
-	snprintf(c->text, sizeof(c->text), "%s",
-		 o || !seg->adopt_reason[0] ? seg->backing.reason
-		 : part && !part->adopted   ? "private memory that does not fill its page"
-					    : seg->adopt_reason);
-	if (part && part->adopted) {
-		*out = (struct offer){ .fd = part->fd,
-				       .writable = true,
-				       .sealed = true,
-				       .object = part->object,
-				       .offset = part->offset,
-				       .map_len = part->object_len };
-		return true;
-	}
-	if (!o)
-		return false;
-	*out = (struct offer){ .fd = o->fd,
-			       .writable = o->writable,
-			       .sealed = o->sealed,
-			       .object = o->id,
-			       .offset = seg->backing.offset,
-			       .map_len = o->len };
-	if (!o->ours) {
-		out->map_offset = out->offset / page * page;
-		end = (out->offset + seg->len + page - 1) / page * page;
-		out->map_len = end - out->map_offset;
-	}
-	return true;
-}
-
-/* What a grant says about mapping; an fd to send, or -1. *close_it: after sending. */
-static int offer_mapping(struct xtal_session *s, struct xtal_segment *seg,
-			 const struct xtal_adopted_part *part, struct xtal_control *c,
-			 bool *close_it)
-{
-	bool write = seg->rights & (XTAL_RIGHT_WRITE | XTAL_RIGHT_ATOMIC);
-	struct offer o;
-	int fd;
-
-	*close_it = false;
-	if (!find_offer(seg, part, &o, c))
-		return -1;
-	if (!(xtal_config()->paths & 1u << XTAL_PATH_MAP) || !s->same_uid) {
-		snprintf(c->text, sizeof(c->text), "%s",
-			 s->same_uid ? "not in the owner's XTAL_PATHS"
-				     : "we are of different users");
-		return -1;
-	}
-	if (!o.writable && write) {
-		snprintf(c->text, sizeof(c->text),
-			 "the owner's object can only be opened for reading");
-		return -1;
-	}
-	c->object = o.object;
-	c->offset = o.offset;
-	c->map_offset = o.map_offset;
-	c->map_len = o.map_len;
-	c->flags |= o.sealed ? XTAL_CONTROL_SEALED : 0;
-	if (write) {
-		c->flags |= XTAL_CONTROL_WRITABLE;
-		return o.fd;
-	}
-	if (xtal_os_reopen(o.fd, 0 /* O_RDONLY */, &fd)) {
-		snprintf(c->text, sizeof(c->text), "no read-only descriptor could be made");
-		return -1;
-	}
-	*close_it = true;
-	return fd;
+	xtal_control_init(a, XTAL_CONTROL_DENY);
+	a->id = c->id;
+	a->status = status;
+	snprintf(a->text, sizeof(a->text), "%s", why);
+	xtal_count(&xtal_totals.denied, 1);
+	xtal_log(XTAL_LOG_WARNING, "xtal",
+		 "process %d may not touch %llu bytes at "
+		 "0x%llx: %s",
+		 s->cred.pid, (unsigned long long)c->len, (unsigned long long)c->addr, why);
 }
 
 static int resolve(struct xtal_session *s, const struct xtal_control *c)
@@ -599,16 +532,7 @@ static int resolve(struct xtal_session *s, const struct xtal_control *c)
 	a.id = c->id;
 	if (status == -EAGAIN) {
 		a.flags = XTAL_CONTROL_RETRY;
-	} else if (status) {
-		a.status = (uint32_t)status;
-		snprintf(a.text, sizeof(a.text), "%s", found.why);
-		xtal_count(&xtal_totals.denied, 1);
-		xtal_log(XTAL_LOG_WARNING, "xtal",
-			 "process %d may not touch %llu bytes at "
-			 "0x%llx: %s",
-			 s->cred.pid, (unsigned long long)c->len, (unsigned long long)c->addr,
-			 found.why);
-	} else {
+	} else if (!status) {
 		/* The agent's lane keeps the segment until the answer is built. */
 		struct xtal_segment *seg = found.segment;
 		struct xtal_adopted_part part;
@@ -621,8 +545,14 @@ static int resolve(struct xtal_session *s, const struct xtal_control *c)
 		a.addr = parted ? part.lo : found.lo;
 		a.len = (parted ? part.hi : found.hi) - a.addr;
 		a.rights = seg->rights;
-		fd = offer_mapping(s, seg, parted ? &part : NULL, &a, &close_it);
+		fd = xtal_offer_mapping(seg, parted ? &part : NULL, c, s->same_uid, &a, &close_it);
+		if (fd == -EACCES) {
+			status = XTAL_REMOTE_ACCESS;
+			found.why = "the owner itself has mapped the memory read-only";
+		}
 	}
+	if (status > 0)
+		deny(s, c, (uint32_t)status, found.why, &a);
 	err = reply(s, &a, &fd, fd >= 0 ? 1 : 0);
 	atomic_store_explicit(&xtal_agent_lane()->local, 0, memory_order_release);
 	if (close_it)

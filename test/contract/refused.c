@@ -6,10 +6,12 @@
 #include "lib/log.h"
 #include "lib/pair.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define LEN 8192ul
 
@@ -473,6 +475,115 @@ static void what_hardware_refuses_is_said_once(void **state)
 	pair_close(&p);
 }
 
+#define PAGES 4ul
+
+/* Shared memory that the owner itself can only read, or only the second half of which. */
+enum read_only {
+	FILE_OPENED_FOR_READING,
+	MEMFD_MAPPED_FOR_READING,
+	HALF_OF_A_MEMFD,
+	READ_ONLY_KINDS
+};
+
+static int64_t owner_maps_read_only(void *args)
+{
+	struct ask *a = args;
+	char path[] = "read-only-XXXXXX";
+	size_t len = a->len;
+	int made = a->kind == FILE_OPENED_FOR_READING ? mkstemp(path) : memfd_create("test", 0);
+	int fd = made;
+	uint8_t *at;
+
+	if (made < 0 || ftruncate(made, (off_t)len))
+		return -1;
+	if (a->kind == FILE_OPENED_FOR_READING) {
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		close(made);
+		unlink(path);
+	}
+	at = mmap(NULL, len, PROT_READ | (a->kind == HALF_OF_A_MEMFD ? PROT_WRITE : 0), MAP_SHARED,
+		  fd, 0);
+	if (at == MAP_FAILED ||
+	    (a->kind == HALF_OF_A_MEMFD && mprotect(at + len / 2, len / 2, PROT_READ)))
+		return -2;
+	a->addr = (uintptr_t)at;
+	a->value = (uint64_t)fd;
+	return 0;
+}
+
+static int64_t owner_unmaps(void *args)
+{
+	struct ask *a = args;
+	int64_t bad =
+		pattern_check_all((uint8_t *)(uintptr_t)a->addr + a->count, a->len - a->count, 0);
+
+	munmap((void *)(uintptr_t)a->addr, a->len);
+	close((int)a->value);
+	return bad;
+}
+
+static void assert_read(struct pair *p, struct dma_seg *remote, size_t len)
+{
+	struct dma_seg local = part(p->local, 0, len);
+
+	memset(p->mem.data, 0xa5, len);
+	assert_int_equal(dma_read(p->queue, remote, &local), DMA_STATUS_OK);
+	assert_ok(p->queue, len);
+	assert_int_equal(pattern_check_all(p->mem.data, len, 0), -1);
+}
+
+static void assert_not_written(struct pair *p, struct dma_seg *remote, size_t len)
+{
+	struct dma_seg local = part(p->local, 0, len);
+
+	memset(p->mem.data, 0xa5, len);
+	assert_int_equal(dma_write(p->queue, remote, &local), DMA_STATUS_OK);
+	assert_status(p->queue, 8);
+	local.len = 8;
+	assert_int_equal(dma_faa(p->queue, remote, &local, 1), DMA_STATUS_OK);
+	assert_status(p->queue, 8);
+	assert_int_equal(dma_cas(p->queue, remote, &local, 0, 1), DMA_STATUS_OK);
+	assert_status(p->queue, 8);
+}
+
+/* F13: what the owner has mapped for reading is not written by others either, also where the
+ * object could be opened for writing. Reading goes on, over the same path. */
+static void memory_mapped_for_reading_is_not_written(void **state)
+{
+	size_t len = PAGES * (size_t)sysconf(_SC_PAGESIZE);
+	struct pair p;
+
+	(void)state;
+	if (suite_path == XTAL_PATH_SELF)
+		suite_skip("over self these are plain stores by the program itself");
+	pair_open(&p, len);
+	for (uint32_t kind = 0; kind < READ_ONLY_KINDS; kind++) {
+		struct ask a = { .kind = kind, .len = len };
+		struct dma_seg seg, half, local = part(p.local, 0, len / 2);
+
+		assert_int_equal(pair_ask(&p, owner_maps_read_only, &a), 0);
+		seg = pair_register(&p, a.addr, len, 3, true);
+		half = part(&seg, len / 2, len / 2);
+		assert_not_written(&p, &half, len / 2);
+		assert_read(&p, &seg, len);
+		assert_int_equal(pair_path(&p, &seg), suite_path);
+		assert_not_written(&p, &half, 8);
+		assert_read(&p, &half, len / 2);
+		if (kind == HALF_OF_A_MEMFD) { /* the other half is as any memory */
+			memset(p.mem.data, 0x5a, len / 2);
+			assert_int_equal(dma_write(p.queue, &seg, &local), DMA_STATUS_OK);
+			assert_ok(p.queue, len / 2);
+			assert_read(&p, &half, len / 2);
+			a.count = len / 2;
+		} else {
+			assert_not_written(&p, &seg, len);
+		}
+		pair_unregister(&p, &seg);
+		assert_int_equal(pair_ask(&p, owner_unmaps, &a), -1);
+	}
+	pair_close(&p);
+}
+
 int main(int argc, char **argv)
 {
 	const char *const env[] = { log_setting(), NULL };
@@ -492,6 +603,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(overlapping_segments_have_their_own_tokens),
 		cmocka_unit_test(a_local_range_must_be_registered),
 		cmocka_unit_test(an_unregistered_local_range_ends_with_4),
+		cmocka_unit_test(memory_mapped_for_reading_is_not_written),
 	};
 
 	return suite_run(argc, argv, "refused", tests, sizeof(tests) / sizeof(tests[0]), env);
