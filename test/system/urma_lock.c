@@ -48,10 +48,10 @@ struct host {
 static struct entry table[LOCKS] __attribute__((aligned(64)));
 static _Atomic uint32_t *port; /* the server's, for the clients */
 
-#define MUST(what)                                                     \
-	do {                                                           \
-		if (!(what))                                           \
-			proc_die("%s:%d: " #what, __func__, __LINE__); \
+#define MUST(what)                                                        \
+	do {                                                              \
+		if (!(what))                                              \
+			proc_die("%s:%d: %s", __func__, __LINE__, #what); \
 	} while (0)
 
 static void open_host(struct host *h)
