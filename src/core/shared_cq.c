@@ -352,6 +352,20 @@ int xtal_shared_cq_arm(struct xtal_shared_cq *cq, bool solicited_only)
 	return 0;
 }
 
+void xtal_shared_cq_look(struct xtal_shared_cq *cq, bool *armed, bool *waiting)
+{
+	xtal_bias_lock_own(&cq->consumer);
+	*armed = atomic_load(&cq->armed) != 0;
+	*waiting = false;
+	collect(cq);
+	for (struct xtal_list *n = cq->listed.next; n != &cq->listed; n = n->next) {
+		struct xtal_feed *s = xtal_container_of(n, struct xtal_feed, node);
+
+		*waiting |= s->ops->watch(s) != XTAL_WEIGHT_NONE;
+	}
+	xtal_bias_unlock_own(&cq->consumer);
+}
+
 void xtal_shared_cq_ack(struct xtal_shared_cq *cq, uint32_t count)
 {
 	atomic_fetch_add(&cq->acked, count);

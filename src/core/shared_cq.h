@@ -96,6 +96,9 @@ static inline bool xtal_completion_is_plain(const struct xtal_completion *c)
  */
 XTAL_INTERNAL_API int xtal_shared_cq_arm(struct xtal_shared_cq *cq, bool solicited_only);
 
+/* For sentences: is it armed, and is there something to poll? */
+XTAL_INTERNAL_API void xtal_shared_cq_look(struct xtal_shared_cq *cq, bool *armed, bool *waiting);
+
 /* count events that were taken are dealt with. Never more than were taken count. */
 XTAL_INTERNAL_API void xtal_shared_cq_ack(struct xtal_shared_cq *cq, uint32_t count);
 

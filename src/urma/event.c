@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/export.h"
+#include "check.h"
 #include "perf.h"
 #include "queue.h"
 
@@ -84,8 +86,10 @@ int urma_wait_jfc(urma_jfce_t *jfce, uint32_t jfc_cnt, int time_out, urma_jfc_t 
 		ub_refuse("urma_wait_jfc: %s", jfc ? "jfc_cnt is 0" : "jfc is NULL");
 		return -1;
 	}
-	got = xtal_channel_wait(j->core, jfc_cnt < TAKEN_AT_ONCE ? jfc_cnt : TAKEN_AT_ONCE,
-				time_out, owners);
+	if (jfc_cnt > TAKEN_AT_ONCE)
+		jfc_cnt = TAKEN_AT_ONCE;
+	got = xtal_unlikely(xtal_checks()) ? ub_check_wait(j, jfc_cnt, time_out, owners)
+					   : xtal_channel_wait(j->core, jfc_cnt, time_out, owners);
 	if (got < 0) {
 		ub_refuse("urma_wait_jfc: %s", ub_reason(got));
 		return -1;

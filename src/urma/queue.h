@@ -33,6 +33,8 @@ struct ub_jfce {
 	struct ub_node node;
 	struct ub_context *ctx;
 	struct xtal_channel *core;
+	_Atomic uint64_t quiet_since; /* check.c: ns, waited for in vain; 0: no */
+	atomic_bool told;
 };
 
 struct ub_jfc {

@@ -326,6 +326,50 @@ static void a_completion_that_was_not_requested(void **state)
 	assert_nothing_was_said();
 }
 
+/* The same by a program that sleeps until something comes. */
+static void an_event_that_cannot_come(void **state)
+{
+	urma_jfc_cfg_t cfg = { .depth = 8 };
+	urma_jfce_t *other = urma_create_jfce(side.ctx);
+	urma_jfc_t *fired, *second;
+	struct urma_request r;
+	uint32_t one = 1;
+	const char *lines;
+
+	(void)state;
+	assert_non_null(other);
+	assert_int_equal(urma_wait_jfc(other, 1, 1050, &fired), 0);
+	assert_said("urma_wait_jfc", "no completion queue was made with this event channel",
+		    "set jfce of urma_jfc_cfg_t");
+	assert_int_equal(urma_delete_jfce(other), URMA_SUCCESS);
+	/* Nobody asked for a record, but to another queue of the channel may yet be posted. */
+	cfg.jfce = side.jfce;
+	second = urma_create_jfc(side.ctx, &cfg);
+	urma_request_write(&r, &peer, base, memory, 64);
+	r.wr.flag.bs.complete_enable = 0;
+	post(&r);
+	assert_int_equal(urma_rearm_jfc(side.jfc, false), URMA_SUCCESS);
+	assert_int_equal(urma_rearm_jfc(second, false), URMA_SUCCESS);
+	assert_int_equal(urma_wait_jfc(side.jfce, 1, 1050, &fired), 0);
+	assert_nothing_was_said();
+	assert_int_equal(urma_delete_jfc(second), URMA_SUCCESS);
+	assert_int_equal(urma_wait_jfc(side.jfce, 1, 10, &fired), 0); /* a second is over */
+	assert_said("urma_wait_jfc", "the last 1 requests", "set flag.bs.complete_enable");
+	r.wr.flag.bs.complete_enable = 1;
+	post(&r);
+	assert_int_equal(urma_wait_jfc(side.jfce, 1, -1, &fired), 1);
+	urma_ack_jfc(&fired, &one, 1);
+	/* It was not armed again. */
+	post(&r);
+	assert_int_equal(urma_wait_jfc(side.jfce, 1, 1100, &fired), 0);
+	assert_said("urma_wait_jfc", "has records and is not armed", "call it before each wait");
+	assert_int_equal(urma_wait_jfc(side.jfce, 1, 20, &fired), 0); /* once is enough */
+	lines = new_lines();
+	assert_string_equal(lines, "");
+	assert_int_equal(next_record().status, URMA_CR_SUCCESS);
+	assert_int_equal(next_record().status, URMA_CR_SUCCESS);
+}
+
 static void submission_taken_for_completion(void **state)
 {
 	struct urma_request r;
@@ -530,6 +574,7 @@ int main(void)
 		CASE(a_right_that_was_not_registered),
 		CASE(a_right_that_was_not_imported),
 		CASE(a_completion_that_was_not_requested),
+		CASE(an_event_that_cannot_come),
 		CASE(submission_taken_for_completion),
 		CASE(structs_of_another_version),
 		CASE(addresses_of_cdma),
