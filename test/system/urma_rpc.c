@@ -31,6 +31,7 @@
 #define BYTES    512u
 #define TOKEN    0x29cu
 #define SIGNAL   16u /* one in so many is signalled */
+#define GOODBYE  0xffffffffu
 
 #define MUST(what)                                                        \
 	do {                                                              \
@@ -227,6 +228,18 @@ static void accept_all(struct server *v)
 	}
 }
 
+/* Behind all replies to a client: when this has ended, they have. */
+static bool post_goodbye(struct server *v, unsigned who)
+{
+	urma_jfs_wr_t wr = { .opcode = URMA_OPC_NOP,
+			     .flag.bs.complete_enable = 1,
+			     .tjetty = v->peer[who].to,
+			     .user_ctx = (uint64_t)GOODBYE << 32 | who },
+		      *bad = NULL;
+
+	return urma_post_jetty_send_wr(v->s.jetty, &wr, &bad) == URMA_SUCCESS;
+}
+
 /* The reply to request number: its length back, in a message, or by WRITE_IMM into the client. */
 static bool reply(struct server *v, struct peer *p, uint64_t number)
 {
@@ -272,7 +285,8 @@ static void send_replies(struct server *v)
 		uint64_t next = v->waiting[v->first % 65536];
 		struct peer *p = &v->peer[next >> 32];
 
-		if (!p->gone && !reply(v, p, next & 0xffffffff))
+		if ((next & GOODBYE) == GOODBYE ? !post_goodbye(v, (unsigned)(next >> 32))
+						: !reply(v, p, next & GOODBYE))
 			return;
 		v->first++;
 	}
@@ -298,25 +312,35 @@ static void take_all(struct server *v)
 		for (int i = 0; i < n; i++) {
 			if (cr[i].flag.bs.s_r)
 				serve(v, &cr[i]);
-			else if (cr[i].status == URMA_CR_SUCCESS)
-				v->s.ended = (uint32_t)cr[i].user_ctx;
-			else
+			else if (cr[i].status != URMA_CR_SUCCESS)
 				proc_die("a reply ended with %d", (int)cr[i].status);
+			else if (cr[i].user_ctx >> 32 == GOODBYE)
+				MUST(send(v->peer[cr[i].user_ctx & 0xff].sock, "!", 1,
+					  MSG_NOSIGNAL) == 1);
+			else
+				v->s.ended = (uint32_t)cr[i].user_ctx;
 		}
 		send_replies(v);
 	}
 	send_replies(v);
 }
 
-static void peer_left(struct server *v, struct peer *p)
+static void hear(struct server *v, unsigned who)
 {
+	struct peer *p = &v->peer[who];
+	ssize_t n;
 	char bye;
 
-	if (p->gone || recv(p->sock, &bye, 1, 0) != 0)
-		return;
-	p->gone = true;
-	v->gone++;
-	close(p->sock);
+	while (!p->gone && (n = recv(p->sock, &bye, 1, 0)) >= 0) {
+		if (n) { /* it wants to go */
+			v->waiting[v->last++ % 65536] = (uint64_t)who << 32 | GOODBYE;
+			send_replies(v);
+			continue;
+		}
+		p->gone = true;
+		v->gone++;
+		close(p->sock);
+	}
 }
 
 static int server(void *arg)
@@ -352,7 +376,7 @@ static int server(void *arg)
 			else if (e[i].data.u64 == 3)
 				MUST(urma_get_async_event(v->s.ctx, &event) == URMA_FAIL);
 			else
-				peer_left(v, &v->peer[e[i].data.u64 - 100]);
+				hear(v, (unsigned)e[i].data.u64 - 100);
 		}
 		if (!posted &&
 		    v->peers) { /* the first requests are there before the first receive */
@@ -447,6 +471,7 @@ static int client(void *arg)
 	struct told mine, theirs;
 	struct side s;
 	urma_cr_t cr;
+	char bye;
 
 	at.sin_port = (in_port_t)atomic_load(port);
 	open_side(&s);
@@ -459,6 +484,8 @@ static int client(void *arg)
 	to = import(&s, &theirs);
 	call_many(&s, to, requests());
 	atomic_fetch_add(ready, 1);
+	/* A message that its receiver has, and that is not yet known to have arrived, would fail. */
+	MUST(send(sock, "?", 1, 0) == 1 && recv(sock, &bye, 1, 0) == 1);
 	if ((uintptr_t)arg + 2 >= CLIENTS)
 		raise(SIGKILL); /* with everything open */
 	/* What is unsignalled comes back by a flush. */
