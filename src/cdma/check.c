@@ -184,6 +184,19 @@ void cdma_check_taken(const char *function, struct cdma_queue *q, const struct d
 	}
 }
 
+void cdma_check_reserved(const char *function, const char *type, uint32_t bitmap,
+			 const uint32_t *rsvd)
+{
+	if (!xtal_checks() || !(bitmap | rsvd[0] | rsvd[1] | rsvd[2] | rsvd[3]))
+		return;
+	xtal_diagnose(
+		CDMA_TAG,
+		"%s: reserved fields of %s are set: the program sets no whole struct, or was "
+		"compiled with headers of another version; clear the struct, and compile with "
+		"the cdma_u_lib.h of this library",
+		function, type);
+}
+
 void cdma_check_opened(struct cdma_queue *q)
 {
 	char name[64];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* XTAL_CHECK=1: what programs do wrong with CDMA, told in sentences; and what XTAL_STRICT=1 looks at
- * in an operation. Only queues with the magic number CDMA_QUEUE_CHECKED come here. */
+ * in an operation. Only queues with the magic number CDMA_QUEUE_CHECKED come here. And what is
+ * made. */
 #ifndef XTAL_CDMA_CHECK_H
 #define XTAL_CDMA_CHECK_H
 
@@ -24,6 +25,10 @@ int cdma_check_wait(struct cdma_queue *q, uint32_t count, int timeout_ms, struct
 /* The program has these completions. */
 void cdma_check_taken(const char *function, struct cdma_queue *q, const struct dma_cr *cr,
 		      uint32_t count);
+
+/* Reserved fields of a struct are set: it was not cleared, or is of another version. rsvd: four. */
+void cdma_check_reserved(const char *function, const char *type, uint32_t bitmap,
+			 const uint32_t *rsvd);
 
 void cdma_check_opened(struct cdma_queue *q);
 void cdma_check_closes(struct cdma_queue *q);

@@ -54,6 +54,7 @@ struct dma_queue *dma_alloc_queue(struct dma_context *ctx, struct queue_cfg *cfg
 			    cfg->queue_depth, XTAL_MAX_QUEUE_DEPTH);
 		return NULL;
 	}
+	cdma_check_reserved("dma_alloc_queue", "queue_cfg", cfg->rsv_bitmap, cfg->rsvd);
 	c = cdma_context_get(ctx, CDMA_BY_QUEUE, "dma_alloc_queue");
 	if (!c)
 		return NULL;

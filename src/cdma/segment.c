@@ -130,6 +130,7 @@ struct dma_seg *dma_register_seg(struct dma_context *ctx, struct dma_seg_cfg *cf
 			    (unsigned long long)cfg->addr, (unsigned long long)cfg->len);
 		return NULL;
 	}
+	cdma_check_reserved("dma_register_seg", "dma_seg_cfg", cfg->rsv_bitmap, cfg->rsvd);
 	c = cdma_context_get(ctx, CDMA_BY_SEGMENT, "dma_register_seg");
 	if (!c)
 		return NULL;
@@ -227,6 +228,7 @@ struct dma_seg *dma_import_seg(struct dma_seg_cfg *cfg)
 
 	if (shape_is_bad("dma_import_seg", cfg))
 		return NULL;
+	cdma_check_reserved("dma_import_seg", "dma_seg_cfg", cfg->rsv_bitmap, cfg->rsvd);
 	import = malloc(sizeof(*import));
 	if (!import) {
 		cdma_refuse("dma_import_seg: no memory");

@@ -435,6 +435,29 @@ static void structs_of_another_version(void **state)
 
 /* ---- CDMA ---- */
 
+static void a_cdma_struct_of_another_version(void **state)
+{
+	struct queue_cfg q_cfg = { .queue_depth = 16, .rmt_eid.dw0 = 0x7f000001, .rsv_bitmap = 1 };
+	struct dma_seg_cfg cfg = { .addr = (uintptr_t)memory, .len = 64, .rsvd = { 0, 0, 0, 9 } };
+	struct dma_queue *made = dma_alloc_queue(ctx, &q_cfg);
+	struct dma_seg *seg;
+
+	(void)state;
+	assert_non_null(made);
+	assert_said("dma_alloc_queue", "reserved fields of queue_cfg",
+		    "the cdma_u_lib.h of this library");
+	dma_free_queue(made);
+	seg = dma_register_seg(ctx, &cfg);
+	assert_non_null(seg);
+	assert_said("dma_register_seg", "reserved fields of dma_seg_cfg", "clear the struct");
+	dma_unregister_seg(ctx, seg);
+	cfg.tid = local->tid;
+	seg = dma_import_seg(&cfg);
+	assert_non_null(seg);
+	assert_said("dma_import_seg", "reserved fields of dma_seg_cfg", "clear the struct");
+	dma_unimport_seg(seg);
+}
+
 static int status_of(dma_status posted)
 {
 	struct dma_cr cr;
@@ -575,6 +598,7 @@ int main(void)
 		CASE(a_right_that_was_not_imported),
 		CASE(a_completion_that_was_not_requested),
 		CASE(an_event_that_cannot_come),
+		CASE(a_cdma_struct_of_another_version),
 		CASE(submission_taken_for_completion),
 		CASE(structs_of_another_version),
 		CASE(addresses_of_cdma),
