@@ -20,6 +20,8 @@ urma_status_t ub_check_post(const char *function, struct ub_sender *s, urma_jfs_
 urma_status_t ub_post_any(struct ub_sender *s, const urma_jfs_wr_t *wr);
 /* What a poll has found. */
 void ub_check_polled(struct ub_jfc *j, const urma_cr_t *cr, int count);
+/* A poll has found nothing. */
+void ub_check_nothing(struct ub_jfc *j);
 /* Waits for events like xtal_channel_wait(); when none comes for long, looks why. */
 int ub_check_wait(struct ub_jfce *j, uint32_t count, int timeout_ms, void **owners);
 /* A request came back by a flush. */

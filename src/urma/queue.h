@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/eid.h"
 #include "context.h"
 #include "core/channel.h"
 #include "core/queue.h"
@@ -33,8 +32,7 @@ struct ub_jfce {
 	struct ub_node node;
 	struct ub_context *ctx;
 	struct xtal_channel *core;
-	_Atomic uint64_t quiet_since; /* check.c: ns, waited for in vain; 0: no */
-	atomic_bool told;
+	_Atomic uint64_t quiet_since; /* ns, in check_wait.c; UINT64_MAX: told */
 };
 
 struct ub_jfc {
@@ -46,7 +44,7 @@ struct ub_jfc {
 	atomic_uint users; /* active queues that complete here */
 	struct ub_acks acks;
 	urma_jfc_attr_t moderation;   /* stored */
-	_Atomic uint64_t empty_since; /* check.c: ns, polled in vain; 0: no */
+	_Atomic uint64_t empty_since; /* ns, in check_wait.c; 0: no */
 	atomic_bool told;
 };
 
