@@ -302,7 +302,8 @@ static bool move_segment(struct engine *e, unsigned who, urma_opcode_t opcode, u
 struct worker {
 	struct engine *e;
 	unsigned who;
-	uint64_t good, bad;
+	_Atomic uint64_t good;
+	uint64_t bad;
 	_Atomic bool *stop;
 };
 
@@ -323,7 +324,7 @@ static void *work(void *arg)
 		}
 		MUST(pattern_check(h->memory[seg], LEN, seg, 0) == -1);
 		if (move_segment(w->e, w->who + round, URMA_OPC_WRITE, seg))
-			w->good++;
+			atomic_fetch_add(&w->good, 1);
 		else
 			w->bad++;
 	}
@@ -335,9 +336,9 @@ static void wait_until_good(struct worker *w, uint64_t more)
 	uint64_t until = proc_now() + 60000000000u, had[SEGMENTS];
 
 	for (unsigned i = 0; i < SEGMENTS; i++)
-		had[i] = __atomic_load_n(&w[i].good, __ATOMIC_RELAXED);
+		had[i] = atomic_load(&w[i].good);
 	for (unsigned i = 0; i < SEGMENTS; i++)
-		while (__atomic_load_n(&w[i].good, __ATOMIC_RELAXED) < had[i] + more) {
+		while (atomic_load(&w[i].good) < had[i] + more) {
 			MUST(proc_now() < until);
 			usleep(1000);
 		}
