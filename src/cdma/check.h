@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* XTAL_CHECK=1: what programs do wrong with CDMA, told in sentences; and what XTAL_STRICT=1 looks at
- * in an operation. Only queues with the magic number CDMA_QUEUE_CHECKED come here. And what is
- * made. */
+ * in an operation. Only queues with the magic number CDMA_QUEUE_CHECKED come here,
+ * and what is made. */
 #ifndef XTAL_CDMA_CHECK_H
 #define XTAL_CDMA_CHECK_H
 
