@@ -37,6 +37,7 @@ struct xtal_serving {
 	bool by_program;           /* whoever serves now is no agent */
 	bool reported, urgent;     /* now: a message has come; something else has */
 	_Atomic bool held;         /* answers are */
+	_Atomic bool sent;         /* the program has sent something, too */
 	uint64_t reported_at;      /* ns: when the last poll brought messages; 0: it did not */
 	unsigned prompt;           /* so often in a row was the next poll soon after */
 };

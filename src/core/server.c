@@ -244,7 +244,7 @@ bool xtal_server_is_polled(struct xtal_context *ctx, uint64_t now)
 
 /*
  * To answer takes about as long as to send the program's own next message. So while the program
- * polls again this soon after each message, it sees a message before that is answered: which is done
+ * sends one, and polls again this soon, after each message, it sees a message before that is answered: which is done
  * behind its own next message, by the next poll, or by the agent.
  */
 #define PROMPT_NS 20000u
@@ -268,11 +268,13 @@ void xtal_serving_look(struct xtal_serving *serving, uint64_t now)
 /* A poll, the first one after messages. */
 static void note_return(struct xtal_serving *serving)
 {
-	if (xtal_os_now() - serving->reported_at > PROMPT_NS)
+	if (xtal_os_now() - serving->reported_at > PROMPT_NS ||
+	    !atomic_load_explicit(&serving->sent, memory_order_relaxed))
 		serving->prompt = 0;
 	else if (serving->prompt < PROMPT)
 		serving->prompt++;
 	serving->reported_at = 0;
+	atomic_store_explicit(&serving->sent, false, memory_order_relaxed);
 }
 
 static bool drain(struct xtal_drain *d)
@@ -363,7 +365,8 @@ void xtal_server_answer(struct xtal_context *ctx)
 {
 	struct xtal_serving *serving = &ctx->serving;
 
-	/* A hint: whoever misses it leaves the answers to the next poll. */
+	/* Hints: whoever misses the second one leaves the answers to the next poll. */
+	atomic_store_explicit(&serving->sent, true, memory_order_relaxed);
 	if (xtal_likely(!atomic_load_explicit(&serving->held, memory_order_relaxed)) ||
 	    !xtal_trylock(&serving->lock))
 		return;
