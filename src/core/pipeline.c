@@ -5,8 +5,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/lock.h"
+#include "core/agent.h"
 #include "core/bulk.h"
 #include "core/config.h"
 #include "core/log.h"
@@ -21,6 +23,9 @@ struct pipeline {
 	struct xtal_lock lock;
 	struct xtal_queue *head, **tail;
 	bool started, stop;
+	bool lent; /* no thread could be started: the agent does the work, see lend() */
+	struct xtal_task task;
+	struct xtal_timer step;
 	bool sleeping;      /* the worker is about to sleep: who clears this wakes it */
 	atomic_uint signal; /* futex word: bumped under the lock by whoever brings work */
 	atomic_uint alive;
@@ -144,22 +149,74 @@ static void worker(void *arg)
 	xtal_os_futex_wake(&p->alive, INT32_MAX);
 }
 
+#define STEP_PAUSE_NS 100000 /* while a bulk's executor finds no seat */
+
+/* On the agent, in the worker's place: one queue or one fragment, then what else it has to do. */
+static void step(struct xtal_timer *timer)
+{
+	struct pipeline *p = xtal_container_of(timer, struct pipeline, step);
+	struct xtal_queue *q;
+	struct xtal_bulk *b;
+	uint64_t at = 0;
+
+	xtal_lock(&p->lock);
+	q = next_queue(p);
+	xtal_unlock(&p->lock);
+	if (q) {
+		run_queue(p, q);
+	} else {
+		b = xtal_bulk_next(number_of(p));
+		if (!b)
+			return;
+		if (!xtal_bulk_help(b, false))
+			at = xtal_os_now() + STEP_PAUSE_NS;
+		xtal_bulk_put(b);
+	}
+	xtal_agent_set_timer(&p->step, at, step);
+}
+
+static void begin_steps(struct xtal_task *task)
+{
+	struct pipeline *p = xtal_container_of(task, struct pipeline, task);
+
+	xtal_agent_set_timer(&p->step, 0, step);
+}
+
+static void end_steps(void *arg)
+{
+	struct pipeline *p = arg;
+
+	xtal_agent_stop_timer(&p->step);
+}
+
+/* Under the lock: nobody else would do the work for callers that sleep. */
+static void lend(struct pipeline *p, int err)
+{
+	if (!p->lent)
+		xtal_log(XTAL_LOG_ERROR, "xtal",
+			 "no thread for pipeline %u (%s): the agent moves its bytes, which is "
+			 "slower, until one can be started",
+			 number_of(p), strerror(-err));
+	p->lent = true;
+	p->task.run = begin_steps;
+	xtal_agent_post(&p->task);
+}
+
 /* Under the lock: starts the worker when it has none. */
 static void need_worker(struct pipeline *p)
 {
 	char name[16];
+	int err;
 
 	if (p->started)
 		return;
 	snprintf(name, sizeof(name), "xtal-pipe%u", number_of(p));
 	atomic_store(&p->alive, 1);
 	p->stop = false;
-	if (xtal_os_thread_start(name, worker, p)) {
+	err = xtal_os_thread_start(name, worker, p);
+	if (err) {
 		atomic_store(&p->alive, 0);
-		xtal_log(XTAL_LOG_ERROR, "xtal",
-			 "no thread for pipeline %u: operations go on only "
-			 "while the program polls",
-			 number_of(p));
+		lend(p, err);
 		return;
 	}
 	p->started = true;
@@ -243,6 +300,14 @@ void xtal_pipelines_stop(void)
 	for (unsigned i = 0; i < MAX_PIPELINES; i++) {
 		struct pipeline *p = &pipelines[i];
 
+		bool lent;
+
+		xtal_lock(&p->lock);
+		lent = p->lent;
+		p->lent = false;
+		xtal_unlock(&p->lock);
+		if (lent)
+			xtal_agent_call(end_steps, p);
 		xtal_lock(&p->lock);
 		p->stop = true;
 		p->started = false;

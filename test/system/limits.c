@@ -4,8 +4,10 @@
  * crashes, or burns the processor.
  */
 /* ctest: timeout=240 serial */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -445,6 +447,90 @@ static void a_memory_cgroup(void **state)
 	assert_int_equal(proc_join(owner, PATIENCE), 0);
 }
 
+/* The threads of this process whose names begin so. */
+static unsigned threads_named(const char *begin)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *e;
+	unsigned n = 0;
+
+	while (dir && (e = readdir(dir))) {
+		char path[300], name[32] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
+		f = fopen(path, "re");
+		if (f && fgets(name, sizeof(name), f))
+			n += !strncmp(name, begin, strlen(begin));
+		if (f)
+			fclose(f);
+	}
+	if (dir)
+		closedir(dir);
+	return n;
+}
+
+/* Long operations when no thread more can be had: whoever sleeps for them is served. */
+static int no_threads(void *arg)
+{
+	const size_t len = (size_t)16 << 20;
+	const char *path = arg;
+	struct dma_seg *local, *remote;
+	struct dma_queue *q;
+	struct dma_cr cr, none;
+	struct pollfd fd = { .events = POLLIN };
+	struct peer p;
+
+	setenv("XTAL_LOG", "/dev/null", 1);
+	setenv("XTAL_PATHS", path, 1);
+	if (geteuid() == 0 && (setgid(65534) || setuid(65534))) /* root has no limit */
+		return 77;
+	peer_open(&p);
+	local = peer_register(&p, peer_memory(PEER_CMA, len), len, NULL);
+	remote = peer_register(&p, peer_memory(PEER_CMA, len), len, NULL);
+	q = peer_queue(&p, 4);
+	limit(RLIMIT_NPROC, 1);
+	for (unsigned i = 0; i < 4; i++) {
+		memset((void *)(uintptr_t)local->sva, (int)i + 1, len);
+		if (dma_write(q, remote, local) != DMA_STATUS_OK)
+			proc_die("the post");
+		if (i % 2) {
+			fd.fd = xtal_queue_fd(q);
+			if (poll(&fd, 1, 20000) != 1)
+				proc_die("the descriptor does not tell: %s", xtal_last_error());
+			if (dma_poll_queue(q, 1, &cr) != 1)
+				proc_die("the descriptor tells too early");
+		} else if (dma_wait_queue(q, 1, 10000, &cr) != 1) {
+			proc_die("the waiter was not woken");
+		}
+		if (dma_poll_queue(q, 1, &none)) /* which also resets the descriptor */
+			proc_die("more completions than operations");
+		if (cr.status ||
+		    memcmp((void *)(uintptr_t)local->sva, (void *)(uintptr_t)remote->sva, len))
+			proc_die("status %d, or not all was moved", cr.status);
+	}
+	if (threads_named("xtal-pipe"))
+		return 77;
+	dma_free_queue(q);
+	dma_unregister_seg(p.ctx, local);
+	dma_unregister_seg(p.ctx, remote);
+	peer_close(&p);
+	return 0;
+}
+
+static void no_thread_for_long_operations(void **state)
+{
+	int status;
+
+	(void)state;
+	if (proc_emulated())
+		proc_skip("the emulator needs threads itself");
+	status = proc_run(no_threads, "self", PATIENCE);
+	if (status == 77 << 8)
+		proc_skip("RLIMIT_NPROC has no effect here");
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -454,6 +540,7 @@ int main(void)
 		cmocka_unit_test_teardown(little_lockable_memory, proc_end_all),
 		cmocka_unit_test_teardown(a_tiny_dev_shm, proc_end_all),
 		cmocka_unit_test_teardown(a_memory_cgroup, proc_end_all),
+		cmocka_unit_test_teardown(no_thread_for_long_operations, proc_end_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
