@@ -13,6 +13,7 @@
 #include "os/adopt_impl.h"
 #include "os/thread.h"
 #include "os/vm.h"
+#include "os/sock.h"
 
 struct xtal_os_adopter xtal_os_adopter = {
 	.store = -1, .window = -1, .keeper = -1, .kick = -1, .pagemap = -1
@@ -116,8 +117,8 @@ static int open_all(struct xtal_os_adopter *a)
 	if (a->keeper < 0)
 		return a->keeper;
 	a->full = full && keeper_full;
-	a->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	a->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	a->kick = xtal_os_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	a->pagemap = xtal_os_above_stdio(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
 	if (a->kick < 0 || a->pagemap < 0)
 		return -errno;
 	err = xtal_os_map_private(2 * XTAL_OS_ADOPT_CHUNK, &areas);

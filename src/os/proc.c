@@ -2,6 +2,7 @@
 /* Processes and this machine: who lives, who is stopped, ids, fences, randomness, time. */
 #define _GNU_SOURCE
 #include "os/proc.h"
+#include "os/sock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -40,8 +41,8 @@ int xtal_os_peer_pidfd(int sock, int pid, int *fd)
 	int pidfd;
 
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) == 0) {
-		*fd = pidfd;
-		return 0;
+		*fd = xtal_os_above_stdio(pidfd);
+		return *fd < 0 ? *fd : 0;
 	}
 	if (errno == EINVAL || errno == ENODATA) /* what some kernels say of a reaped process */
 		return -ESRCH;
@@ -49,7 +50,7 @@ int xtal_os_peer_pidfd(int sock, int pid, int *fd)
 		return -errno;
 	if (pid <= 0)
 		return -ESRCH;
-	pidfd = (int)syscall(SYS_pidfd_open, (long)pid, 0ul);
+	pidfd = xtal_os_above_stdio((int)syscall(SYS_pidfd_open, (long)pid, 0ul));
 	if (pidfd < 0)
 		return -errno;
 	if (hung_up(sock)) { /* the pid may belong to somebody else by now */

@@ -43,7 +43,7 @@ static int open_socket(void)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	return fd < 0 ? -errno : fd;
+	return fd < 0 ? -errno : xtal_os_above_stdio(fd);
 }
 
 int xtal_os_listen(const char *name, int *fd)
@@ -73,6 +73,7 @@ int xtal_os_accept(int listener, int *fd)
 	do {
 		sock = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	} while (sock < 0 && (errno == EINTR || errno == ECONNABORTED));
+	sock = xtal_os_above_stdio(sock);
 	if (sock < 0)
 		return -errno;
 	*fd = sock;
@@ -178,9 +179,15 @@ int xtal_os_recv(int fd, void *data, size_t size, int fds[XTAL_OS_MAX_FDS], unsi
 		return -errno;
 	count = take_fds(&msg, got);
 	ret = message_error(&msg, count);
+	for (unsigned i = 0; i < count; i++) {
+		got[i] = xtal_os_above_stdio(got[i]);
+		if (got[i] < 0)
+			ret = got[i];
+	}
 	if (ret || n == 0) {
 		for (unsigned i = 0; i < count; i++)
-			close(got[i]);
+			if (got[i] >= 0)
+				close(got[i]);
 		return ret;
 	}
 	for (unsigned i = 0; i < count; i++)

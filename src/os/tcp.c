@@ -2,6 +2,7 @@
 /* TCP between hosts; see tcp.h. */
 #define _GNU_SOURCE
 #include "os/tcp.h"
+#include "os/sock.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -114,7 +115,8 @@ static void suit_distance(int fd, const struct tcp_info *info)
 static int new_socket(int family)
 {
 	int bytes = buffer_bytes;
-	int on = 1, fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int on = 1,
+	    fd = xtal_os_above_stdio(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 
 	if (fd < 0)
 		return -errno;
@@ -187,6 +189,7 @@ int xtal_os_tcp_accept(int listener, int *fd, struct xtal_os_tcp_address *peer)
 		len = sizeof(addr);
 		sock = accept4(listener, &addr.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	} while (sock < 0 && (errno == EINTR || errno == ECONNABORTED));
+	sock = xtal_os_above_stdio(sock);
 	if (sock < 0)
 		return -errno;
 	setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

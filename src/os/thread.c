@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "os/proc.h"
+#include "os/sock.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -189,7 +190,7 @@ void xtal_os_futex_wake(atomic_uint *word, int count)
 
 int xtal_os_event_create(int *fd)
 {
-	int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	int event = xtal_os_above_stdio(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
 
 	if (event < 0)
 		return -errno;
@@ -249,7 +250,7 @@ void xtal_os_event_let_block(int fd)
 
 int xtal_os_epoll_create(int *fd)
 {
-	int epfd = epoll_create1(EPOLL_CLOEXEC);
+	int epfd = xtal_os_above_stdio(epoll_create1(EPOLL_CLOEXEC));
 
 	if (epfd < 0)
 		return -errno;

@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "os/vm.h"
 
+#include "os/sock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -36,7 +38,7 @@ static int create_memfd(const char *name)
 	fd = memfd_create(cut, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 	if (fd < 0 && errno == EINVAL) /* older than Linux 6.3 */
 		fd = memfd_create(cut, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	return fd < 0 ? -errno : fd;
+	return fd < 0 ? -errno : xtal_os_above_stdio(fd);
 }
 
 static int map_at(void *at, size_t len, int prot, int flags, int fd, uint64_t off, void **out)
@@ -109,6 +111,7 @@ int xtal_os_reopen(int fd, int flags, int *out)
 	do {
 		new_fd = open(path, flags | O_CLOEXEC | O_NOCTTY);
 	} while (new_fd < 0 && errno == EINTR);
+	new_fd = xtal_os_above_stdio(new_fd);
 	if (new_fd < 0)
 		return -errno;
 	*out = new_fd;

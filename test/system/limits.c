@@ -290,6 +290,65 @@ static void little_lockable_memory(void **state)
 	end_owner(s, owner);
 }
 
+/* Which of the numbers 0 to 2 the process has in use; 0: none. */
+static int streams_of(pid_t pid)
+{
+	char name[64];
+
+	for (int fd = 0; fd < 3; fd++) {
+		snprintf(name, sizeof(name), "/proc/%d/fd/%d", pid, fd);
+		if (faccessat(AT_FDCWD, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			return 10 + fd;
+	}
+	return 0;
+}
+
+/* A program without standard streams, and an owner without any: what is written to them by mistake
+ * must not get into our objects. */
+static int without_streams(void *arg)
+{
+	struct scene *s = arg;
+	struct dma_queue *q;
+	struct dma_seg *local;
+	pid_t owner;
+	struct peer p;
+	int taken;
+
+	for (int fd = 0; fd < 3; fd++)
+		close(fd);
+	setenv("XTAL_LOG", "/dev/null", 1);
+	setenv("XTAL_LOG_LEVEL", "fatal", 1); /* a line opens a file for a moment */
+	setenv("CDMA_LOG_LEVEL", "fatal", 1);
+	s->owner.len = SEGMENT;
+	owner = proc_start(peer_owner_run, &s->owner);
+	if (!proc_await(&s->owner.ready, 1, PATIENCE))
+		return 1;
+	peer_open(&p);
+	local = peer_register(&p, peer_memory(s->owner.path, SEGMENT), SEGMENT, NULL);
+	q = peer_queue(&p, 4);
+	if (peer_write(q, peer_remote(&s->owner.export, 0, SEGMENT), *local))
+		return 2;
+	taken = streams_of(getpid());
+	if (!taken && streams_of(owner))
+		taken = 10 + streams_of(owner);
+	atomic_store(&s->owner.quit, 1);
+	return proc_join(owner, PATIENCE) ? 3 : taken;
+}
+
+static void no_standard_streams(void **state)
+{
+	(void)state;
+	if (proc_emulated())
+		proc_skip("the emulator needs descriptors itself");
+	/* Not PEER_USER: its memfd takes such a number itself. */
+	for (unsigned path = PEER_MAP; path <= PEER_CMA; path += PEER_CMA - PEER_MAP) {
+		struct scene *s = proc_shared(sizeof(*s));
+
+		s->owner.path = (enum peer_path)path;
+		assert_int_equal(proc_run(without_streams, s, PATIENCE), 0);
+	}
+}
+
 /* F107: a /dev/shm of 1 MiB is of no concern: our objects have no place there. */
 static int tiny_shm(void *arg)
 {
@@ -534,6 +593,7 @@ static void no_thread_for_long_operations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_standard_streams),
 		cmocka_unit_test_teardown(few_descriptors, proc_end_all),
 		cmocka_unit_test_teardown(little_address_space, proc_end_all),
 		cmocka_unit_test_teardown(an_owner_without_descriptors, proc_end_all),
