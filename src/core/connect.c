@@ -55,7 +55,9 @@ static void try_cma(struct xtal_link *link, const struct xtal_control *c)
 		return;
 	}
 	if (!(c->flags & XTAL_CONTROL_CMA)) {
-		snprintf(link->cma_text, sizeof(link->cma_text), "not in the owner's XTAL_PATHS");
+		snprintf(link->cma_text, sizeof(link->cma_text), "%s",
+			 link->other_user ? "the owner's process is another user's"
+					  : "not in the owner's XTAL_PATHS");
 		return;
 	}
 	if (!link->pid) {
@@ -135,6 +137,7 @@ void xtal_connect_run(struct xtal_link *link)
 		return;
 	}
 	link->pid = cred.pid;
+	link->other_user = cred.uid != xtal_os_uid();
 	link->sock.fd = fd;
 	xtal_engine_track_fd(fd);
 	if (!xtal_os_peer_pidfd(fd, cred.pid, &link->death.fd))

@@ -67,6 +67,7 @@ struct xtal_link {
 	const char *broken; /* the agent is to end the link for this reason */
 	uint32_t broken_status;
 	char cma_text[160];
+	bool other_user; /* the owner is; it serves messages only */
 	struct xtal_slot_table *table;
 	void *memory; /* board, then rings */
 	size_t memory_len;
