@@ -199,8 +199,9 @@ void dma_free_device_list(struct dma_device *list, uint32_t num);
 /**
  * dma_get_device_by_eid - the device with a given address
  *
- * Compares all 16 bytes of eid with the addresses (attr.eus[]) of every device. A small site
- * number that the configuration maps to an address is not an address of a device.
+ * Compares all 16 bytes of eid with what attr.eus[] of every device has: its address, and the small
+ * numbers that the settings give to this address. The one that was found becomes attr.eu; attr.eid
+ * is the device's own address all the same.
  *
  * @eid: the address; dw1 to dw3 are 0 for IPv4
  *
@@ -543,7 +544,8 @@ int dma_wait_queue(struct dma_queue *queue, uint32_t cr_cnt, int timeout, struct
  * dma_wait_ae - take an asynchronous event of a context
  *
  * ctx->async_fd is readable while an event waits; use it with poll or epoll, and do not read
- * from it.
+ * from it. What hardware tells of by events (a completion queue that overflowed, a queue that
+ * broke, a device that is gone) cannot happen to queues of this library: none comes.
  *
  * @ctx: the context
  * @aeqe: duration is an input: milliseconds to wait, 0 (just look) to 10000. ctx, queue_id

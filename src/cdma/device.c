@@ -59,7 +59,7 @@ static int fill_entry(struct dma_device *entry, const struct xtal_device *core,
 	for (unsigned i = 0; i < count; i++)
 		entry->attr.eus[i] = (struct eu_info){ .eid_idx = i, .eid = eids[i] };
 	entry->attr.eu = entry->attr.eus[index];
-	entry->attr.eid = entry->attr.eu.eid;
+	entry->attr.eid = eids[0]; /* its own, whichever is in use */
 	entry->attr.dev_cap = capabilities;
 	return 0;
 }

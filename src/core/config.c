@@ -461,8 +461,10 @@ const char *xtal_config_foreign(const char *name)
 int xtal_setting_at(unsigned index, struct xtal_setting *out)
 {
 	xtal_config();
-	if (!out)
+	if (!out) {
+		xtal_refuse("xtal", "xtal_setting_at: out is NULL");
 		return -EINVAL;
+	}
 	if (index >= COUNT)
 		return -ENOENT;
 	*out = (struct xtal_setting){ .name = settings[index].name,

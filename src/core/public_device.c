@@ -40,8 +40,10 @@ int xtal_device_query(unsigned index, struct xtal_device_info *out)
 	unsigned count = xtal_device_count();
 	const char *missing;
 
-	if (!out)
+	if (!out) {
+		xtal_refuse("xtal", "xtal_device_query: out is NULL");
 		return -EINVAL;
+	}
 	if (index < count) {
 		memset(out, 0, sizeof(*out));
 		describe(xtal_device_at(index), out);

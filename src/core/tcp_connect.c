@@ -329,6 +329,10 @@ static int begin(struct xtal_tcp_link *t, uint64_t now)
 
 	if (xtal_security_wanted(link->eid)) {
 		err = xtal_security_context(&tls, t->link->attempt, sizeof(t->link->attempt));
+		if (err == -ENOKEY && xtal_eid_is_loopback(from) && !*xtal_config()->key_file)
+			snprintf(t->link->attempt, sizeof(t->link->attempt),
+				 "nobody on this host has that address, and other hosts are not "
+				 "reached without XTAL_KEY_FILE");
 		if (err)
 			return err;
 	}

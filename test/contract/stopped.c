@@ -249,6 +249,7 @@ static void first_contact_with_a_stopped_owner_ends_with_9(void **state)
 static void a_dead_owner_ends_everything_with_9(void **state)
 {
 	struct dma_seg local;
+	struct dma_aeqe event;
 	uint64_t begin;
 	struct pair p;
 
@@ -274,6 +275,11 @@ static void a_dead_owner_ends_everything_with_9(void **state)
 			assert_true(i < 999);
 			suite_sleep_us(1000);
 		}
+		/* No queue broke: each operation has told it, and no event does. */
+		memset(&event, 0, sizeof(event));
+		assert_int_equal(dma_wait_ae(p.ctx, &event), 0);
+		assert_int_equal(dma_write(p.queue, &p.remote, &local), DMA_STATUS_OK);
+		assert_status(p.queue, 9);
 		actor_free(p.actor);
 		p.actor = NULL;
 		pair_close(&p);

@@ -98,7 +98,8 @@ static void a_device_has_the_numbers_of_its_site_too(void **state)
 	dev = dma_get_device_by_eid(&eid);
 	assert_non_null(dev);
 	assert_string_equal(dev->name, "xtal2");
-	assert_int_equal(dev->attr.eid.dw0, 8); /* as it was asked for */
+	assert_int_equal(dev->attr.eid.dw0, 0x0a000001); /* its own */
+	assert_int_equal(dev->attr.eu.eid.dw0, 8);       /* as it was asked for */
 	assert_int_equal(dev->attr.eu.eid_idx, 2);
 	assert_int_equal(dev->attr.eu_num, 3);
 	assert_int_equal(dev->attr.eus[0].eid.dw0, 0x0a000001);
