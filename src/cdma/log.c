@@ -60,6 +60,8 @@ const char *cdma_reason(int error)
 	case EMFILE:
 	case ENFILE:
 		return "no file descriptor is left";
+	case EFBIG:
+		return "RLIMIT_FSIZE allows no memory objects of that size";
 	case EADDRINUSE:
 		return "no port is free on the device";
 	case EAGAIN:

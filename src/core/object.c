@@ -196,7 +196,8 @@ void *xtal_alloc(size_t len)
 	o = calloc(1, sizeof(*o));
 	err = o ? xtal_os_object_create("xtal-alloc", len, false, &fd, &addr) : -ENOMEM;
 	if (err) {
-		xtal_refuse("xtal", "xtal_alloc of %zu bytes: %s", len, strerror(-err));
+		xtal_refuse("xtal", "xtal_alloc of %zu bytes: %s", len,
+			    err == -EFBIG ? "RLIMIT_FSIZE allows no such object" : strerror(-err));
 		free(o);
 		return NULL;
 	}

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ini.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "os/quiet.h"
 
 #define MAX_NAME 128
 
@@ -136,43 +136,22 @@ void xtal_os_syslog(int priority, const char *tag, const char *line)
 	xtal_os_syslog_release();
 }
 
-/* True when a SIGPIPE waits for this thread or the process. */
-static bool sigpipe_pending(void)
-{
-	sigset_t pending;
-
-	return sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
-}
-
-/*
- * Writes to a pipe that nobody reads raise SIGPIPE; programs must not die of our words. The
- * signal is blocked meanwhile, and taken back if it was ours.
- */
 static int write_line(int fd, const char *line)
 {
 	struct iovec iov[2] = {
 		{ .iov_base = (void *)(size_t)line, .iov_len = strlen(line) },
 		{ .iov_base = "\n", .iov_len = 1 },
 	};
-	struct timespec no_wait = { 0 };
-	sigset_t only_pipe, old;
-	bool was_pending;
+	struct xtal_os_quiet quiet;
 	ssize_t n;
 	int err;
 
-	sigemptyset(&only_pipe);
-	sigaddset(&only_pipe, SIGPIPE);
-	pthread_sigmask(SIG_BLOCK, &only_pipe, &old);
-	was_pending = sigpipe_pending();
+	xtal_os_quiet_begin(&quiet);
 	do {
 		n = writev(fd, iov, 2);
 	} while (n < 0 && errno == EINTR);
 	err = n < 0 ? -errno : 0;
-	if (err == -EPIPE && !was_pending) {
-		while (sigtimedwait(&only_pipe, NULL, &no_wait) < 0 && errno == EINTR)
-			;
-	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	xtal_os_quiet_end(&quiet, err);
 	return err;
 }
 

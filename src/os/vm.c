@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "os/quiet.h"
+
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008u /* Linux 6.3 */
 #endif
@@ -67,8 +69,14 @@ static int keep_from_children(void *addr, size_t len)
 
 static int size_and_seal(int fd, size_t len)
 {
-	if (ftruncate(fd, (off_t)len))
-		return -errno;
+	struct xtal_os_quiet quiet;
+	int err;
+
+	xtal_os_quiet_begin(&quiet);
+	err = ftruncate(fd, (off_t)len) ? -errno : 0;
+	xtal_os_quiet_end(&quiet, err);
+	if (err)
+		return err;
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK))
 		return -errno;
 	return 0;

@@ -506,6 +506,33 @@ static void a_memory_cgroup(void **state)
 	assert_int_equal(proc_join(owner, PATIENCE), 0);
 }
 
+static int with_small_files(void *arg)
+{
+	struct scene *s = arg;
+
+	setenv("XTAL_LOG", "/dev/null", 1);
+	setenv("XTAL_TIMEOUT_MS", "500", 1);
+	limit(RLIMIT_FSIZE, s->space);
+	if (!xtal_alloc(64 << 20) && !strstr(xtal_last_error(), "RLIMIT_FSIZE"))
+		proc_die("xtal_alloc is refused with %s", xtal_last_error());
+	return try_all(s, s->owner.path);
+}
+
+/* RLIMIT_FSIZE counts for memory objects, too: it refuses with a reason, and no SIGXFSZ comes. */
+static void small_files(void **state)
+{
+	(void)state;
+	for (unsigned path = 0; path <= PEER_CMA; path++) {
+		struct scene *s = proc_shared(sizeof(*s));
+		pid_t owner = start_owner(s, (enum peer_path)path);
+
+		for (s->space = 0; s->space <= 4u << 20; s->space = s->space * 4 + 8192)
+			assert_int_equal(proc_run(with_small_files, s, PATIENCE), 0);
+		assert_true(s->refused > 0 && s->worked > 0);
+		end_owner(s, owner);
+	}
+}
+
 /* The threads of this process whose names begin so. */
 static unsigned threads_named(const char *begin)
 {
@@ -600,6 +627,7 @@ int main(void)
 		cmocka_unit_test_teardown(little_lockable_memory, proc_end_all),
 		cmocka_unit_test_teardown(a_tiny_dev_shm, proc_end_all),
 		cmocka_unit_test_teardown(a_memory_cgroup, proc_end_all),
+		cmocka_unit_test_teardown(small_files, proc_end_all),
 		cmocka_unit_test_teardown(no_thread_for_long_operations, proc_end_all),
 	};
 
