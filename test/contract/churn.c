@@ -277,15 +277,20 @@ static void sixteen_threads_do_everything(void **state)
 struct withdrawer {
 	struct pair *p;
 	_Atomic int stop;
-	int bad;
+	int bad, late;
 };
 
 static void *withdraw_and_register(void *arg)
 {
 	struct withdrawer *w = arg;
 
-	while (!atomic_load(&w->stop)) {
+	for (unsigned round = 0; !atomic_load(&w->stop); round++) {
 		dma_unregister_seg(w->p->ctx, w->p->local);
+		/* The owner has what earlier rounds left here, so that a late read shows. */
+		memset(w->p->mem.data, (int)(round & 0xff), 300000);
+		suite_sleep_us(50);
+		if (pattern_check_all(w->p->mem.data, 300000, (uint8_t)round) != -1)
+			w->late++;
 		w->p->local = dma_register_seg(
 			w->p->ctx,
 			&(struct dma_seg_cfg){ .addr = (uintptr_t)w->p->mem.data, .len = 300000 });
@@ -322,6 +327,7 @@ static void the_source_may_be_withdrawn_at_any_time(void **state)
 	atomic_store(&w.stop, 1);
 	pthread_join(thread, NULL);
 	assert_int_equal(w.bad, 0);
+	assert_int_equal(w.late, 0);
 	pair_close(&p);
 }
 
