@@ -235,7 +235,8 @@ static struct setting settings[COUNT] = {
 			    .fallback = 0,
 			    .min = 0,
 			    .max = UINT64_MAX,
-			    .description = "for tests: first value of the ring counters" },
+			    .description =
+				    "for tests: first value of ring counters and frame numbers, the same in all processes" },
 };
 
 static struct {

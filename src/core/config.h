@@ -39,7 +39,7 @@ struct xtal_config {
 	enum xtal_adopt_when adopt;
 	bool check;             /* XTAL_CHECK: tell programs what they do wrong */
 	const char *fault;      /* XTAL_FAULT, as it was written; see fault_rules.h */
-	uint64_t counter_start; /* XTAL_COUNTER_START: debug: first value of ring counters */
+	uint64_t counter_start; /* XTAL_COUNTER_START: debug: ring counters, frame numbers */
 };
 
 /* The settings in force; the first call reads them. Never changes afterwards. */

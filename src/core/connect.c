@@ -176,7 +176,7 @@ static int take_welcome(struct xtal_link *link, const struct xtal_control *c, co
 		.window = XTAL_LINK_WINDOW,
 		.piece = XTAL_MSG_PIECE,
 		.incarnation = c->incarnation,
-		.first_seq = 1,
+		.first_seq = xtal_config()->counter_start + 1,
 		.margin = (uint64_t)xtal_config()->timeout_ms * 1000000 / 20,
 		.peer_stamp = c->clock,
 		.peer_stamp_at = xtal_os_now(),

@@ -426,7 +426,7 @@ static int make_memory(struct xtal_session *s, uint64_t capacity, int *fd)
 		.cache_size = XTAL_SESSION_CACHE,
 		.piece = XTAL_MSG_PIECE,
 		.incarnation = s->ctx->incarnation,
-		.first_seq = 1,
+		.first_seq = xtal_config()->counter_start + 1,
 		.gaps = true,
 	};
 	void *rings;

@@ -42,7 +42,7 @@ static int session_open(struct xtal_tcp_link *t, uint64_t now)
 		.slots = link->slots,
 		.window = XTAL_LINK_WINDOW,
 		.piece = XTAL_MSG_PIECE,
-		.first_seq = 1,
+		.first_seq = xtal_config()->counter_start + 1,
 		.margin = limit / 20,
 		.keepalive = limit / 8,
 		.silence = limit / 4,
