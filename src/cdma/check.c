@@ -42,7 +42,6 @@ static bool covers(struct cdma_context *c, const void *arg)
 static void look(const char *function, const struct cdma_queue *q, const struct xtal_op *op)
 {
 	const struct range local = { .ctx = q->ctx, .addr = op->local, .len = op->len };
-	const struct range remote = { .addr = op->remote.addr, .len = 1 };
 
 	if (!op->remote.tid)
 		xtal_diagnose(CDMA_TAG,
@@ -50,15 +49,6 @@ static void look(const char *function, const struct cdma_queue *q, const struct 
 			      "context: give the owner's address, length, tid and token to "
 			      "dma_import_seg and use what that returns",
 			      function, (unsigned long long)op->remote.addr, q->pub.queue_id);
-	else if ((op->remote.tid & 0xffff) != (q->own_tid & 0xffff) &&
-		 cdma_context_any(covers, &remote))
-		xtal_diagnose(
-			CDMA_TAG,
-			"%s: the remote address 0x%llx on queue %u is a pointer of this process, "
-			"which registered that memory, and tid 0x%x is another: a remote address "
-			"is the sva of the owner's segment plus an offset",
-			function, (unsigned long long)op->remote.addr, q->pub.queue_id,
-			op->remote.tid);
 	if (!cdma_context_any(covers, &local))
 		xtal_diagnose(
 			CDMA_TAG,
@@ -67,6 +57,16 @@ static void look(const char *function, const struct cdma_queue *q, const struct 
 			"sva and len",
 			function, (unsigned long long)op->len, (unsigned long long)op->local,
 			q->pub.queue_id);
+}
+
+/* The remote address when it is one of this process, too, and the owner another; else 0. Between
+ * processes that were forked it may well be right: that shows when the owner refuses it. */
+static uint64_t pointer_of_ours(const struct cdma_queue *q, const struct xtal_op *op)
+{
+	const struct range remote = { .addr = op->remote.addr, .len = 1 };
+	bool other = (op->remote.tid & 0xffff) != (q->own_tid & 0xffff);
+
+	return other && cdma_context_any(covers, &remote) ? op->remote.addr : 0;
 }
 
 /* The program's own loads and stores would end it. */
@@ -111,9 +111,9 @@ int cdma_check_post(const char *function, struct cdma_queue *q, const struct xta
 		    uint32_t local_tid)
 {
 	const struct xtal_sge sge = { .addr = op->local, .len = op->len };
-	const struct xtal_checked checked = { .user = q->pub.cfg.user_ctx,
-					      .signalled = true,
-					      .source = op->opcode == XTAL_OP_WRITE };
+	struct xtal_checked checked = { .user = q->pub.cfg.user_ctx,
+					.signalled = true,
+					.source = op->opcode == XTAL_OP_WRITE };
 	uint64_t number;
 	int error;
 
@@ -128,6 +128,7 @@ int cdma_check_post(const char *function, struct cdma_queue *q, const struct xta
 		nowhere.local = 0; /* in no segment: ends with status 4 */
 		return xtal_queue_post(q->core, &nowhere);
 	}
+	checked.suspect = pointer_of_ours(q, op);
 	number = xtal_check_posted(q->check, &checked, &sge, 1);
 	error = xtal_queue_post(q->core, op);
 	if (error)
@@ -163,9 +164,18 @@ void cdma_check_taken(const char *function, struct cdma_queue *q, const struct d
 {
 	for (uint32_t i = 0; q->check && i < count; i++) {
 		struct xtal_sge where;
-		bool changed = xtal_check_ended(q->check, cr[i].user_ctx, true, &where);
+		uint64_t suspect = 0;
+		bool changed = xtal_check_ended(q->check, cr[i].user_ctx, true, &where, &suspect);
 
-		if (cr[i].status == DMA_CR_REM_ACCESS_ABORT_ERR)
+		if (cr[i].status == DMA_CR_REM_ACCESS_ABORT_ERR && suspect)
+			xtal_diagnose(
+				CDMA_TAG,
+				"%s: the owner refused an operation on queue %u: its remote "
+				"address 0x%llx is a pointer of this process, which registered "
+				"that memory; a remote address is the sva of the owner's segment "
+				"plus an offset",
+				function, q->pub.queue_id, (unsigned long long)suspect);
+		else if (cr[i].status == DMA_CR_REM_ACCESS_ABORT_ERR)
 			xtal_diagnose(
 				CDMA_TAG,
 				"%s: the owner refused an operation on queue %u: its range leaves "

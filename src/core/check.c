@@ -142,11 +142,14 @@ void xtal_check_refused(struct xtal_check *c, uint64_t number)
 	free(o);
 }
 
-bool xtal_check_ended(struct xtal_check *c, uint64_t user, bool well, struct xtal_sge *where)
+bool xtal_check_ended(struct xtal_check *c, uint64_t user, bool well, struct xtal_sge *where,
+		      uint64_t *suspect)
 {
 	struct open_op **at, *o, *found = NULL;
 	bool changed = false;
 
+	if (suspect)
+		*suspect = 0;
 	if (!c)
 		return false;
 	xtal_lock(&c->lock);
@@ -167,6 +170,8 @@ bool xtal_check_ended(struct xtal_check *c, uint64_t user, bool well, struct xta
 		changed = found->hash[i] && found->hash[i] != hash_of(&found->sge[i]);
 		*where = found->sge[i];
 	}
+	if (suspect)
+		*suspect = found ? found->op.suspect : 0;
 	free(found);
 	return changed;
 }

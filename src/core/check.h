@@ -32,8 +32,9 @@ XTAL_INTERNAL_API void xtal_check_free(struct xtal_check *c);
 
 struct xtal_checked {
 	uint64_t user;
-	bool signalled; /* its end will be seen */
-	bool source;    /* its local memory must not change before */
+	bool signalled;   /* its end will be seen */
+	bool source;      /* its local memory must not change before */
+	uint64_t suspect; /* its remote address, when that looks wrong; 0: it does not */
 };
 /* Whether the program itself can read (or write) all of the range. */
 XTAL_INTERNAL_API bool xtal_check_reach(uint64_t addr, uint64_t len, bool write);
@@ -43,9 +44,9 @@ XTAL_INTERNAL_API uint64_t xtal_check_posted(struct xtal_check *c, const struct 
 /* It was refused. */
 XTAL_INTERNAL_API void xtal_check_refused(struct xtal_check *c, uint64_t number);
 /* The program has seen that an operation with this user value ended, well or not. True: its data
- * was changed since it was posted; where: the piece that was. */
+ * was changed since it was posted; where: the piece that was. suspect (or NULL): as at the post. */
 XTAL_INTERNAL_API bool xtal_check_ended(struct xtal_check *c, uint64_t user, bool well,
-					struct xtal_sge *where);
+					struct xtal_sge *where, uint64_t *suspect);
 /* All are forgotten. */
 XTAL_INTERNAL_API void xtal_check_forget(struct xtal_check *c);
 /* How many are waited for, and of these the first one's user value; how many nobody will hear of. */

@@ -327,7 +327,7 @@ static void look_at_record(const urma_cr_t *cr)
 	    cr->status == URMA_CR_WR_SUSPEND_DONE)
 		return;
 	s = sender_of(cr);
-	if (s && xtal_check_ended(s->check, cr->user_ctx, !cr->status, &where) && !cr->status)
+	if (s && xtal_check_ended(s->check, cr->user_ctx, !cr->status, &where, NULL) && !cr->status)
 		xtal_diagnose(
 			UB_TAG,
 			"urma_poll_jfc: %llu bytes at 0x%llx, data of request %llu on queue "
@@ -353,7 +353,7 @@ void ub_check_flushed(struct ub_sender *s, uint64_t user)
 {
 	struct xtal_sge where;
 
-	xtal_check_ended(s->check, user, false, &where);
+	xtal_check_ended(s->check, user, false, &where, NULL);
 }
 
 /* ---- Objects ---- */

@@ -489,12 +489,9 @@ static void addresses_of_cdma(void **state)
 	assert_non_null(gone_seg);
 	assert_int_equal(mprotect(gone, LEN, PROT_NONE), 0);
 	bad.sva = (uintptr_t)memory;
-	assert_int_equal(dma_write(queue, &bad, &from), DMA_STATUS_OK);
-	assert_said("dma_write", "a pointer of this process", "sva of the owner's segment");
-	assert_int_equal(status_of(dma_write(queue, &to, &from)), DMA_CR_REM_ACCESS_ABORT_ERR);
-	assert_non_null(strstr(xtal_last_error(), "dma_wait_queue: the owner refused"));
-	assert_int_equal(dma_wait_queue(queue, 1, (int)SOON_MS, &(struct dma_cr){ 0 }), 1);
-	new_lines();
+	assert_int_equal(status_of(dma_write(queue, &bad, &from)), DMA_CR_REM_ACCESS_ABORT_ERR);
+	assert_non_null(strstr(xtal_last_error(), "a pointer of this process"));
+	assert_non_null(strstr(new_lines(), "sva of the owner's segment"));
 	bad = to;
 	bad.tid = 0;
 	assert_int_equal(dma_read(queue, &bad, &from), DMA_STATUS_OK);

@@ -48,7 +48,10 @@ static void *look_at_the_end(void *arg)
 
 	if (!proc_await(&s->quit, 1, PATIENCE))
 		_exit(1);
-	atomic_store(&s->good, peer_holds((void *)(uintptr_t)s->export.sva, SEGMENT / 2, 9));
+	/* ThreadSanitizer does not see what orders this after the agent's writes. */
+	atomic_store(&s->good,
+		     proc_sanitized("thread") ||
+			     peer_holds((void *)(uintptr_t)s->export.sva, SEGMENT / 2, 9));
 	_exit(0);
 }
 
@@ -253,6 +256,8 @@ static void an_owner_becomes_another_program(void **state)
 	unsigned rounds = proc_rounds(30, 3000), touched = 0, late = 0;
 
 	(void)state;
+	if (proc_sanitized("thread"))
+		proc_skip("ThreadSanitizer leaves no room at a place known beforehand");
 	for (unsigned i = 0; i < rounds; i++) {
 		struct execs *s = proc_shared(sizeof(*s));
 		pid_t own, initiator_pid;
