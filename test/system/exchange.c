@@ -274,5 +274,6 @@ int main(void)
 
 	if (proc_emulated())
 		return proc_skip_all("stopping an emulator stops it between its own instructions");
+	cmocka_set_test_filter(getenv("XTAL_TEST_FILTER")); /* a pattern, for working on one */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
