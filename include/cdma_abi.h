@@ -28,7 +28,7 @@ enum dma_cr_status {
 	DMA_CR_SUCCESS = 0,                 /* the bytes are in place */
 	DMA_CR_UNSUPPORTED_OPCODE_ERR = 1,  /* the device does not know the operation */
 	DMA_CR_LOC_LEN_ERR = 2,             /* local length too large */
-	DMA_CR_LOC_OPERATION_ERR = 3,       /* never reported */
+	DMA_CR_LOC_OPERATION_ERR = 3,       /* no memory to carry it out */
 	DMA_CR_LOC_ACCESS_ERR = 4,          /* local range not registered, or unmapped */
 	DMA_CR_REM_RESP_LEN_ERR = 5,        /* answer of the wrong length */
 	DMA_CR_REM_UNSUPPORTED_REQ_ERR = 6, /* target cannot do this (misaligned atomic) */
