@@ -233,6 +233,7 @@ static void agent_run(void *arg)
 	uint64_t most = (uint64_t)xtal_config()->spin_us * 1000, active = 0, ticked = 0, slept = 0;
 	uint64_t yielded = 0;
 	unsigned rounds = 0;
+	bool wanted = false; /* the processor, by others */
 
 	(void)arg;
 	on_agent = true;
@@ -263,7 +264,8 @@ static void agent_run(void *arg)
 				atomic_store(&agent.ticks, true);
 		}
 		run_timers(now);
-		if (did || now - active < agent.patience) {
+		wanted &= !did;
+		if (did || (!wanted && now - active < agent.patience)) {
 			if (agent.sources || ++rounds % 64 == 0)
 				run_sources(0);
 			else if (!did)
@@ -271,9 +273,10 @@ static void agent_run(void *arg)
 			if (did || now - active < xtal_os_yield_after() || now - yielded < YIELD_NS)
 				continue;
 			yielded = now;
-			/* Whom we wait for may be waiting for this processor: then sleep. */
-			if (!xtal_os_yield())
-				continue;
+			/* Whom we wait for may be waiting for this processor: then sleep, after a
+			 * last round in which nothing was found. */
+			wanted = xtal_os_yield();
+			continue;
 		}
 		if (!drains_before_sleep())
 			continue;

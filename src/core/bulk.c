@@ -14,6 +14,7 @@
 #include "core/pipeline.h"
 #include "core/queue_impl.h"
 #include "os/proc.h"
+#include "os/thread.h"
 #include "os/vm.h"
 
 struct xtal_bulk {
@@ -315,6 +316,8 @@ bool xtal_bulk_help(struct xtal_bulk *b, bool poller)
 		finish(b, &e);
 	else
 		unseat(b, &e);
+	if (poller)
+		xtal_os_polled_with_work();
 	return true;
 }
 

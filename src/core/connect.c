@@ -241,6 +241,7 @@ static void welcome(struct xtal_link *link, const struct xtal_control *c, const 
 			       strerror(-err));
 		return;
 	}
+	xtal_agent_stop_timer(&link->connecting); /* or an idle process wakes for it */
 	xtal_count(&xtal_totals.links_made, 1);
 	xtal_log(XTAL_LOG_INFO, "xtal", "link %u to port %u (process %d) is up; cma: %s%s",
 		 link->id, link->tid & 0xffff, link->pid, link->cma_text,

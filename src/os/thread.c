@@ -150,14 +150,25 @@ uint64_t xtal_os_yield_after(void)
 	return atomic_load_explicit(&crowded, memory_order_relaxed) ? 0 : ALONE;
 }
 
+static _Thread_local unsigned empty; /* polls, since the last yield or work */
+static _Thread_local bool worked;
+
 void xtal_os_polled_in_vain(void)
 {
-	static _Thread_local unsigned empty;
-
+	if (worked) {
+		worked = false;
+		return;
+	}
 	if (++empty < EMPTY_POLLS && !atomic_load_explicit(&crowded, memory_order_relaxed))
 		return;
 	empty = 0;
 	xtal_os_yield();
+}
+
+void xtal_os_polled_with_work(void)
+{
+	empty = 0;
+	worked = true;
 }
 
 int xtal_os_futex_wait(atomic_uint *word, unsigned expected, uint64_t deadline)

@@ -27,6 +27,9 @@ uint64_t xtal_os_yield_after(void);
 /* Whoever polls without a pause may hold the processor that his answer needs: offers it after every
  * 64 calls in which nothing was found, after each one where that helps. */
 void xtal_os_polled_in_vain(void);
+/* Before that: the poll has done part of the work itself. A thread that it works with and that was
+ * just woken is to get another processor, not this one. */
+void xtal_os_polled_with_work(void);
 
 /* Sleeps while *word == expected. 0 when woken or changed, -ETIMEDOUT. May wake spuriously. */
 int xtal_os_futex_wait(atomic_uint *word, unsigned expected, uint64_t deadline);
