@@ -58,10 +58,12 @@ void xtal_os_life_end(struct xtal_os_life *life)
 	struct robust_list *at;
 
 	xtal_lock(&lock);
-	for (at = &head.list; at->next != node_of(life); at = at->next)
+	for (at = &head.list; at->next != node_of(life) && at->next != &head.list; at = at->next)
 		;
-	at->next = node_of(life)->next;
-	atomic_store_explicit(&life->word, 0, memory_order_relaxed);
+	if (at->next == node_of(life)) { /* else it is the parent's */
+		at->next = node_of(life)->next;
+		atomic_store_explicit(&life->word, 0, memory_order_relaxed);
+	}
 	xtal_unlock(&lock);
 }
 
