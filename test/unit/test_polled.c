@@ -449,9 +449,5 @@ int main(int argc, char **argv)
 	program = "/proc/self/exe";
 	if (argc > 2)
 		return sender(argv[2]);
-	/* Over tcp no connection is left to programs now, see MAX_POLLED in core/tcp_poll.c. */
-	(void)argc;
-	over_tcp = false;
-	setenv("XTAL_PATHS", "ring", 1);
-	return run("ring");
+	return over_each_path(argc, argv, run);
 }
