@@ -36,25 +36,6 @@ static bool by_messages(void)
 	return suite_path == XTAL_PATH_RING || suite_path == XTAL_PATH_TCP;
 }
 
-static void stop(struct pair *p)
-{
-	char path[64], text[256] = "";
-
-	kill(p->actor->pid, SIGSTOP);
-	snprintf(path, sizeof(path), "/proc/%d/stat", p->actor->pid);
-	for (unsigned i = 0; i < 2000 && !strstr(text, ") T"); i++) {
-		FILE *f = fopen(path, "r");
-
-		if (f) {
-			if (!fgets(text, sizeof(text), f))
-				text[0] = 0;
-			fclose(f);
-		}
-		suite_sleep_us(1000);
-	}
-	assert_non_null(strstr(text, ") T"));
-}
-
 static int64_t compute(void *args)
 {
 	uint64_t end = suite_now_ms() + *(uint64_t *)args;
@@ -136,7 +117,7 @@ static void direct_paths_reach_a_stopped_owner(void **state)
 	local = part(p.local, 0, 3000);
 	assert_int_equal(dma_write(p.queue, &p.remote, &local), DMA_STATUS_OK);
 	assert_ok(p.queue, 3000);
-	stop(&p);
+	actor_stop(p.actor);
 	for (unsigned i = 1; i <= 50; i++) {
 		pattern_fill(p.mem.data, LEN, i, 0);
 		assert_int_equal(dma_write(p.queue, &p.remote, p.local), DMA_STATUS_OK);
@@ -165,7 +146,7 @@ static void a_stopped_owner_ends_messages_with_9(void **state)
 	for (unsigned round = 0; round < 4; round += suite_between_hosts() ? 2 : 1) {
 		pair_open(&p, LEN);
 		pair_fill(&p, p.remote.sva, LEN, 77);
-		stop(&p);
+		actor_stop(p.actor);
 		memset(p.mem.data, 0x5a, LEN);
 		begin = suite_now_ms();
 		for (unsigned i = 0; i < 32; i++) { /* more bytes than the ring holds */
@@ -227,7 +208,7 @@ static void first_contact_with_a_stopped_owner_ends_with_9(void **state)
 	p.queue = q = pair_queue(&p, 64);
 	p.local = dma_register_seg(
 		p.ctx, &(struct dma_seg_cfg){ .addr = (uintptr_t)p.mem.data, .len = LEN });
-	stop(&p);
+	actor_stop(p.actor);
 	local = part(p.local, 0, 8);
 	begin = suite_now_ms();
 	for (unsigned i = 0; i < 40; i++) {
@@ -321,7 +302,7 @@ static void the_ring_is_usable_while_the_owner_answers(void **state)
 	}
 	assert_true(v.usable);
 	assert_non_null(strstr(v.reason, "8 bytes read"));
-	stop(&p);
+	actor_stop(p.actor);
 	v = ring_verdict(&p);
 	assert_false(v.usable);
 	assert_non_null(strstr(v.reason, "did not answer"));

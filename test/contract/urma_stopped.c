@@ -7,7 +7,6 @@
 #include "lib/urma_pair.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,25 +29,6 @@ static void open_impatient(struct urma_pair *p)
 	};
 
 	urma_pair_open_attr(p, &attr);
-}
-
-static void stop(struct urma_pair *p)
-{
-	char path[64], text[256] = "";
-
-	kill(p->actor->pid, SIGSTOP);
-	snprintf(path, sizeof(path), "/proc/%d/stat", p->actor->pid);
-	for (unsigned i = 0; i < 2000 && !strstr(text, ") T"); i++) {
-		FILE *f = fopen(path, "r");
-
-		if (f) {
-			if (!fgets(text, sizeof(text), f))
-				text[0] = 0;
-			fclose(f);
-		}
-		suite_sleep_us(1000);
-	}
-	assert_non_null(strstr(text, ") T"));
 }
 
 /* The records of MANY requests, in order, then the marker; nothing after it. How many succeeded. */
@@ -115,7 +95,7 @@ static void send_to_a_stopped_one(uint32_t len, urma_opcode_t opcode)
 	urma_pair_open(&other, LEN);
 	urma_pair_fill(&p, p.base, LEN, 7);
 	urma_pair_receive(&p, inbox(&p), (uint32_t)(LEN / 2 / MANY), MANY, 500);
-	stop(&p);
+	actor_stop(p.actor);
 	memset(p.mem.data, 0x5a, LEN);
 	if (opcode == URMA_OPC_WRITE_IMM)
 		urma_request_write(&r, &p.peer, p.base, p.mem.data, len);
@@ -328,7 +308,7 @@ static void a_stopped_sender_goes_on(void **state)
 	actor_start(p.actor, owner_sends, &a, sizeof(a));
 	while (number < a.count) {
 		if (number == 100) {
-			stop(&p);
+			actor_stop(p.actor);
 			suite_sleep_us(TIMEOUT * 1500);
 			kill(p.actor->pid, SIGCONT);
 		}

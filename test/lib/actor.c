@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "lib/netns.h"
+#include "lib/proc.h"
 
 struct call {
 	actor_fn fn;
@@ -267,3 +268,23 @@ void actor_unseen_end(void)
 {
 }
 #endif
+
+void actor_stop(struct actor *a)
+{
+	char path[64], text[256] = "";
+
+	kill(a->pid, SIGSTOP);
+	snprintf(path, sizeof(path), "/proc/%d/stat", a->pid);
+	for (unsigned i = 0; i < 2000 && !strstr(text, ") T"); i++) {
+		FILE *f = fopen(path, "r");
+
+		if (f) {
+			if (!fgets(text, sizeof(text), f))
+				text[0] = 0;
+			fclose(f);
+		}
+		proc_sleep_us(1000);
+	}
+	if (!strstr(text, ") T"))
+		die("a process that does not stop");
+}

@@ -55,4 +55,7 @@ int64_t actor_call(struct actor *a, actor_fn fn, void *args, size_t len);
 void actor_unseen_begin(void);
 void actor_unseen_end(void);
 
+/* Stops it (SIGSTOP), and returns when it has stopped. SIGCONT to its pid lets it go on. */
+void actor_stop(struct actor *a);
+
 #endif
