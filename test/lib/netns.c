@@ -20,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/key.h"
+
 static void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 static void die(const char *format, ...)
@@ -539,4 +541,16 @@ struct sockaddr_in6 netns_link_local(unsigned host, uint16_t port)
 uint32_t netns_eid(unsigned host)
 {
 	return 10u << 24 | 77u << 16 | (host + 1);
+}
+
+void netns_key(const char *path, uint8_t number)
+{
+	uint8_t random[8 + XTAL_KEY_BYTES] = { number, [20] = number };
+	char text[XTAL_KEY_TEXT];
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	xtal_key_format(random, "for a test", text);
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		die("key file %s: %m", path);
+	close(fd);
 }

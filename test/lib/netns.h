@@ -51,4 +51,7 @@ struct sockaddr_in6 netns_ipv6(unsigned host, uint16_t port);
 struct sockaddr_in6 netns_link_local(unsigned host, uint16_t port); /* without a scope */
 uint32_t netns_eid(unsigned host); /* CDMA's dw0 of the IPv4 address */
 
+/* Writes a key file for them; other numbers, other keys. Fails the test. */
+void netns_key(const char *path, uint8_t number);
+
 #endif

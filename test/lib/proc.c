@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -456,4 +457,16 @@ bool proc_file_has(const char *path, const char *text)
 		found = strstr(line, text) != NULL;
 	fclose(f);
 	return found;
+}
+
+#define NOBODY 65534
+
+bool proc_be_ordinary(void)
+{
+	if (geteuid())
+		return true;
+	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
+	    setresuid(NOBODY, NOBODY, NOBODY))
+		return false;
+	return prctl(PR_SET_DUMPABLE, 1) == 0; /* a change of user takes it away */
 }

@@ -63,6 +63,10 @@ void proc_continue(pid_t pid);
 /* As a cmocka teardown: kills what a failed test left running. */
 int proc_end_all(void **state);
 
+/* Root becomes an ordinary user, as a program that such a one starts; others stay what they are.
+ * False: it is not permitted. */
+bool proc_be_ordinary(void);
+
 /* In a child: ends it with a message. */
 void proc_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 

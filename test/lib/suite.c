@@ -11,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/key.h"
 #include "cdma_u_lib.h"
 #include "lib/actor.h"
 #include "lib/netns.h"
@@ -172,14 +171,12 @@ static void remove_files(void)
 /* Two hosts, the owner on the second. NULL or why not. */
 static const char *use_hosts(bool tls)
 {
-	char text[XTAL_KEY_TEXT];
-	uint8_t random[8 + XTAL_KEY_BYTES] = { 1, 2, 3 };
 	const char *why = netns_create(&hosts, 3);
 
 	if (why)
 		return why;
-	xtal_key_format(random, "for a test", text);
-	write_file(key_file, text);
+	write_file(key_file, ""); /* takes a name */
+	netns_key(key_file, 1);
 	/* CDMA's EIDs have 32 bits: IPv6 addresses get numbers. */
 	write_file(ini_file, link_local ? "[eids]\n101 = fe80::77:1%eth0\n102 = fe80::77:2%eth0\n"
 					  "103 = fe80::77:3%eth0\n"

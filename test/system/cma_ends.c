@@ -5,7 +5,6 @@
  * nothing may reach.
  */
 /* ctest: timeout=120 */
-#include <grp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -20,7 +19,6 @@
 #include "xtal.h"
 
 #define SEGMENT  ((size_t)1 << 20)
-#define NOBODY   65534
 #define PATIENCE 60000u
 
 struct scene {
@@ -34,10 +32,7 @@ struct scene {
 /* Root may trace everybody. */
 static void be_nobody(void)
 {
-	if (geteuid())
-		return;
-	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
-	    setresuid(NOBODY, NOBODY, NOBODY) || prctl(PR_SET_DUMPABLE, 1))
+	if (!proc_be_ordinary())
 		proc_die("another user: %m");
 	setenv("HOME", "/tmp", 1);
 }

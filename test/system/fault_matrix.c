@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/key.h"
 #include "lib/netns.h"
 #include "lib/pattern.h"
 #include "lib/proc.h"
@@ -409,17 +408,6 @@ static void every_operation_over_every_line(void **state)
 	matrix(proc_soak() ? 8 * FAULTS : 4 * FAULTS, 8, proc_rounds(5, 100));
 }
 
-static void write_key(void)
-{
-	uint8_t random[8 + XTAL_KEY_BYTES] = { 5 };
-	char text[XTAL_KEY_TEXT];
-	int fd = open(key_file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-
-	xtal_key_format(random, "for a test", text);
-	assert_true(fd >= 0 && write(fd, text, strlen(text)) > 0);
-	close(fd);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -431,7 +419,7 @@ int main(void)
 		return proc_skip_all("the emulator does not know how to make hosts");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	snprintf(key_file, sizeof(key_file), "/tmp/xtal-key4-%d", getpid());
-	write_key();
+	netns_key(key_file, 5);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	unlink(key_file);
 	return failed;

@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/key.h"
 #include "cdma_u_lib.h"
 #include "lib/capture.h"
 #include "lib/late.h"
@@ -347,17 +346,6 @@ static int with_key(void *arg)
 	return 0;
 }
 
-static void write_key(const char *path, uint8_t first)
-{
-	uint8_t random[8 + XTAL_KEY_BYTES] = { first, [20] = first };
-	char text[XTAL_KEY_TEXT];
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-
-	xtal_key_format(random, "for a test", text);
-	assert_true(fd >= 0 && write(fd, text, strlen(text)) > 0);
-	close(fd);
-}
-
 static void another_key_gets_nothing(void **state)
 {
 	static unsigned one = 1;
@@ -369,7 +357,7 @@ static void another_key_gets_nothing(void **state)
 	s->tls = true;
 	need(netns_create(&s->n, 2));
 	snprintf(other, sizeof(other), "%s.other", key_file);
-	write_key(other, 99);
+	netns_key(other, 99);
 	pid = proc_start(owner, &one);
 	assert_true(proc_await(&s->ready, 1, PATIENCE));
 	assert_int_equal(proc_run(with_key, other, PATIENCE), 0);
@@ -502,6 +490,6 @@ int main(void)
 		cmocka_set_test_filter(filter);
 	s = proc_shared(sizeof(*s));
 	snprintf(key_file, sizeof(key_file), "/tmp/xtal-key-%d", getpid());
-	write_key(key_file, 1);
+	netns_key(key_file, 1);
 	return cmocka_run_group_tests(tests, NULL, remove_key);
 }

@@ -111,22 +111,11 @@ static int owner_body(void *arg)
 	return peer_owner_run(&s->owner);
 }
 
-/* Root gives up all it may. False: it cannot. */
-static bool become_ordinary(const struct scene *s)
-{
-	if (!s->ordinary || geteuid())
-		return true;
-	if (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
-	    setresuid(NOBODY, NOBODY, NOBODY))
-		return false;
-	return prctl(PR_SET_DUMPABLE, 1) == 0; /* as a program that such a user starts */
-}
-
 static int owner(void *arg)
 {
 	struct scene *s = arg;
 
-	if (!become_ordinary(s))
+	if (s->ordinary && !proc_be_ordinary())
 		return 77;
 	setenv("XTAL_LOG", "/dev/null", 1);
 	return inside(s->unshare_owner, owner_body, s);
@@ -189,7 +178,7 @@ static int initiator(void *arg)
 	struct scene *s = arg;
 
 	setenv("XTAL_LOG", "/dev/null", 1);
-	if (!become_ordinary(s))
+	if (s->ordinary && !proc_be_ordinary())
 		return 77;
 	if (s->other_uid && (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY)))
 		return 77;

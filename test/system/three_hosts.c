@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/key.h"
 #include "cdma_u_lib.h"
 #include "lib/netns.h"
 #include "lib/peer.h"
@@ -236,17 +235,6 @@ static void one_dies_then_the_owner(void **state)
 	assert_int_equal(proc_join(own, PATIENCE), 0);
 }
 
-static void write_key(void)
-{
-	uint8_t random[8 + XTAL_KEY_BYTES] = { 3 };
-	char text[XTAL_KEY_TEXT];
-	int fd = open(key_file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-
-	xtal_key_format(random, "for a test", text);
-	assert_true(fd >= 0 && write(fd, text, strlen(text)) > 0);
-	close(fd);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,7 +248,7 @@ int main(void)
 	s = proc_shared(sizeof(*s));
 	snprintf(key_file, sizeof(key_file), "/tmp/xtal-key3-%d", getpid());
 	snprintf(log_file, sizeof(log_file), "%s.log", key_file);
-	write_key();
+	netns_key(key_file, 3);
 	cmocka_set_test_filter(getenv("XTAL_TEST_FILTER")); /* a pattern, for working on one */
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	unlink(key_file);
