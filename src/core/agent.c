@@ -20,7 +20,6 @@
 
 #define TICK_NS   5000000u
 #define PATIENCE  20000u /* ns: how long it looks for more work at least, if it may */
-#define YIELD_NS  5000u  /* how often it offers the processor while it looks */
 #define HASH_SIZE 256u
 #define DOORBELL  1u /* tag of our own eventfd; sources begin behind it */
 
@@ -270,7 +269,8 @@ static void agent_run(void *arg)
 				run_sources(0);
 			else if (!did)
 				xtal_cpu_relax();
-			if (did || now - active < xtal_os_yield_after() || now - yielded < YIELD_NS)
+			if (did || now - active < xtal_os_yield_after() ||
+			    now - yielded < XTAL_OS_YIELD_NS)
 				continue;
 			yielded = now;
 			/* Whom we wait for may be waiting for this processor: then sleep, after a

@@ -8,8 +8,7 @@
 #include "os/proc.h"
 #include "os/thread.h"
 
-#define WAIT_SPIN  50000u /* ns: how long a waiting caller polls before it sleeps, at most */
-#define WAIT_YIELD 5000u  /* ns: how often it offers the processor meanwhile */
+#define WAIT_SPIN 50000u /* ns: how long a waiting caller polls before it sleeps, at most */
 
 /* Nothing waits: works for the queue, if there is something to do. */
 static __attribute__((noinline)) int poll_other(struct xtal_queue *q, uint32_t count,
@@ -68,7 +67,7 @@ static int poll_on(struct xtal_queue *q, uint32_t count, uint64_t deadline, stru
 	for (; !n && atomic_load_explicit(&q->busy, memory_order_relaxed) && now < until;
 	     now = xtal_os_now()) {
 		if (now >= offer) {
-			offer = now + WAIT_YIELD;
+			offer = now + XTAL_OS_YIELD_NS;
 			if (xtal_os_yield()) /* who answers may have needed this processor */
 				until = now;
 		}

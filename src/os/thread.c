@@ -130,8 +130,6 @@ static uint64_t remaining(uint64_t deadline)
 
 #define EMPTY_POLLS 64u
 
-#define ALONE 5000u /* ns: a yield that nobody used has returned by then */
-
 static atomic_bool crowded; /* more threads than processors, it seems */
 
 bool xtal_os_yield(void)
@@ -140,14 +138,14 @@ bool xtal_os_yield(void)
 	bool used;
 
 	sched_yield();
-	used = xtal_os_now() - before > ALONE;
+	used = xtal_os_now() - before > XTAL_OS_YIELD_NS;
 	atomic_store_explicit(&crowded, used, memory_order_relaxed);
 	return used;
 }
 
 uint64_t xtal_os_yield_after(void)
 {
-	return atomic_load_explicit(&crowded, memory_order_relaxed) ? 0 : ALONE;
+	return atomic_load_explicit(&crowded, memory_order_relaxed) ? 0 : XTAL_OS_YIELD_NS;
 }
 
 static _Thread_local unsigned empty; /* polls, since the last yield or work */

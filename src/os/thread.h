@@ -19,6 +19,9 @@ int xtal_os_thread_start(const char *name, void (*run)(void *arg), void *arg);
  * does not wait for. Ignored where it is not allowed. */
 void xtal_os_thread_yields_to_waker(void);
 
+/* How often a thread that looks for work without a pause offers its processor, ns: a yield that nobody
+ * used has returned by then. */
+#define XTAL_OS_YIELD_NS 5000u
 /* Lets another thread that wants this processor run. True: one did. */
 bool xtal_os_yield(void);
 /* ns that a thread which looks for work may look on before it yields: none where the last yield of
