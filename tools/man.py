@@ -223,6 +223,12 @@ def definitions(texts):
     return out + [".fi"]
 
 
+def public(path):
+    """The header that programs include: that of the folder, for a part of one."""
+    folder = os.path.basename(os.path.dirname(path))
+    return folder + ".h" if folder + ".h" in SEE_ALSO else os.path.basename(path)
+
+
 def page(function, block, header, known, names, args):
     link = "libcdma" if header == "cdma_u_lib.h" else \
         "liburma" if header.startswith("urma_") else "xtal"
@@ -274,7 +280,7 @@ def main():
             print("%s:%d: %s" % (path, function.line, problem), file=sys.stderr)
             failed = True
         if not problems:
-            pages[function.name] = page(function, block, os.path.basename(path), known, names,
+            pages[function.name] = page(function, block, public(path), known, names,
                                         args)
     if failed:
         return 1

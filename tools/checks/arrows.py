@@ -73,7 +73,7 @@ def main():
     root = sys.argv[1]
     report = Report(root, "arrows")
     headers = files(root, ["include"], (".h",))
-    public = {os.path.basename(path) for path in headers}
+    public = {os.path.relpath(path, "include") for path in headers}
     sources = files(root, ["src"], (".c", ".h"))
     for path in sources:
         check_source(root, path, report, public)

@@ -26,10 +26,10 @@ for file in lib/libxtal.so.1 lib/libxtal.so lib/libcdma.so.1 lib/libcdma.so lib/
 	lib/pkgconfig/xtal.pc lib/pkgconfig/libcdma.pc lib/pkgconfig/liburma.pc; do
 	[ -e "$prefix/$file" ] || fail "$file is not installed"
 done
-for header in "$root"/include/*.h; do
-	cmp -s "$header" "$prefix/include/$(basename "$header")" ||
-		fail "include/$(basename "$header") is not installed"
-done
+(cd "$root/include" && find . -name '*.h') | while read -r header; do
+	cmp -s "$root/include/$header" "$prefix/include/$header" || echo "include/$header is not installed"
+done >"$scratch/missing"
+[ ! -s "$scratch/missing" ] || fail "$(cat "$scratch/missing")"
 for page in "$root"/man/*.[137]; do
 	[ ! -e "$page" ] || [ -e "$prefix/share/man/man${page##*.}/$(basename "$page")" ] ||
 		fail "$page is not installed"

@@ -15,5 +15,11 @@ for page in "$build"/man/man3/*.3 "$root"/man/*.[137]; do
 	count=$((count + 1))
 	mandoc -T lint -W warning "$page" || status=1
 done
+# Every block of a public header has become a page.
+if [ -d "$build/man/man3" ]; then
+	for name in $(grep -rhoE '^ \* (dma|urma|xtal)_[a-z0-9_]+ - ' "$root/include" | cut -d' ' -f3); do
+		[ -e "$build/man/man3/$name.3" ] || { echo "man: no page of $name()"; status=1; }
+	done
+fi
 [ $status -ne 0 ] || echo "man: ok, $count pages"
 exit $status

@@ -18,14 +18,16 @@ SOURCE_HARD, SOURCE_SOFT, HEADER_HARD, REACH_HARD, FUNCTION_SOFT = 900, 500, 150
 
 
 def reach(root, path):
-    """Project headers that path pulls in, itself excluded; None when it does not preprocess."""
+    """Project headers that path pulls in, itself excluded, a public header and its parts as one;
+    None when it does not preprocess."""
     result = subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE=", "-DXTAL_DEBUG=1", "-MM",
                              "-Iinclude", "-Isrc", path], cwd=root, text=True,
                             capture_output=True, check=False)
     if result.returncode:
         return None
     words = result.stdout.replace("\\\n", " ").split()
-    return [word for word in words[1:] if word.endswith(".h") and not word.startswith("src/base/")]
+    return [word for word in words[1:] if word.endswith(".h") and not word.startswith("src/base/")
+            and not re.match("include/.*/", word)]
 
 
 def long_functions(text):

@@ -73,7 +73,7 @@ function(xtal_core)
 endfunction()
 
 # xtal_frontend(name SOVERSION n VERSION n.n.n HEADERS file... [SONAME base] [MAP file])
-# lib<name>.so.<n> from src/<name>: exports the functions of HEADERS (paths below the tree),
+# lib<name>.so.<n> from src/<name>: exports the functions of HEADERS (patterns below the tree),
 # nothing else, without symbol versions, as the originals do; MAP gives a version script by hand
 # instead.
 function(xtal_frontend name)
@@ -98,7 +98,7 @@ function(xtal_frontend name)
 				    -Wl,-z,nodelete)
 		set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${F_MAP})
 	else()
-		list(TRANSFORM F_HEADERS PREPEND ${CMAKE_SOURCE_DIR}/)
+		xtal_glob(F_HEADERS ${F_HEADERS})
 		xtal_map(${name} plain ${F_HEADERS})
 	endif()
 	set_property(GLOBAL APPEND PROPERTY XTAL_FRONTENDS ${name})
@@ -151,8 +151,8 @@ endfunction()
 
 # Manual pages of section 3, one per public function, from the comments of the headers.
 function(xtal_man)
-	xtal_glob(headers include/*.h)
-	list(FILTER headers INCLUDE REGEX "/(cdma_u_lib|urma_(api|types|perf)|xtal)\\.h$")
+	xtal_glob(headers include/*.h include/*/*.h)
+	list(FILTER headers INCLUDE REGEX "/(cdma_u_lib|urma_perf|urma_(api|types)/[a-z_]+|xtal)\\.h$")
 	if(NOT XTAL_MAN OR NOT headers)
 		return()
 	endif()
@@ -169,8 +169,7 @@ function(xtal_man)
 endfunction()
 
 function(xtal_install)
-	xtal_glob(public include/*.h)
-	install(FILES ${public} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+	install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 	if(TARGET xtal)
 		install(TARGETS xtal LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 		xtal_pkgconfig(xtal xtal "" "User-space DMA engine" ${PROJECT_VERSION})
