@@ -29,7 +29,7 @@ enum xtal_path_kind {
 	XTAL_PATH_NONE = 0,
 	XTAL_PATH_SELF = 1, /* the segment lives in this process */
 	XTAL_PATH_MAP = 2,  /* its pages are mapped here too */
-	XTAL_PATH_CMA = 3,  /* process_vm_readv and process_vm_writev */
+	XTAL_PATH_CMA = 3,  /* process_vm_readv and process_vm_writev; atomics as messages */
 	XTAL_PATH_RING = 4, /* messages in shared memory, executed by the owner's agent */
 	XTAL_PATH_TCP = 5,  /* messages over a socket; other hosts */
 };

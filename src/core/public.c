@@ -147,6 +147,16 @@ static void no_path(struct xtal_path_info *info)
 				       info->candidate[i].reason);
 }
 
+/* It carries no atomic: the kernel adds nothing for us in another process. */
+static void judge_cma(const struct xtal_link *link, struct xtal_path_info *info)
+{
+	char text[sizeof(info->reason)];
+
+	snprintf(text, sizeof(text), "%s%s", link->cma_text,
+		 link->cma ? "; atomics go as messages" : "");
+	verdict(info, XTAL_PATH_CMA, link->cma, text);
+}
+
 /* Says for each path whether and why, now that the grant is known. */
 static void explain(const struct asked *a, struct xtal_link *link, const struct xtal_grant *g,
 		    struct xtal_path_info *info)
@@ -166,7 +176,7 @@ static void explain(const struct asked *a, struct xtal_link *link, const struct 
 			judge_tcp(a, link, info);
 		} else {
 			verdict(info, XTAL_PATH_MAP, map, g->map_text);
-			verdict(info, XTAL_PATH_CMA, link->cma, link->cma_text);
+			judge_cma(link, info);
 			judge_ring(a, link, info);
 			verdict(info, XTAL_PATH_TCP, false,
 				allowed & 1u << XTAL_PATH_TCP ? "the owner is on this host"
