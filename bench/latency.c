@@ -10,7 +10,7 @@
  *   xtal     dma_write(); the completion is taken before the next wait (perftest's order)
  *   strict   the same, but the completion is left until the answer is there
  */
-#include "lib.h"
+#include "lib_race.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,10 +18,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define MAX_WAYS   5
-#define MAX_SLICES 1000
-#define SLICE_NS   2000000u
-#define LINE       128 /* two cache lines: neighbours are fetched in pairs */
+#define MAX_WAYS 5
+#define MOST     (1u << 24)
+#define SLICE_NS 2000000u
+#define LINE     128 /* two cache lines: neighbours are fetched in pairs */
 
 enum kind {
 	RAW,
@@ -34,11 +34,13 @@ static const char *const names[] = { "raw", "memcpy", "vm", "xtal", "strict" };
 
 /* One process' end of one way. */
 struct way {
+	struct bench_way race; /* n: round trips in a slice */
 	enum kind kind;
+	int index;
 	char *to, *from; /* the message goes from here to there (there: RAW, MEMCPY, VM) */
 	_Atomic uint64_t *awaited, *number; /* last words of what arrives and of what leaves */
 	struct dma_seg local, remote;
-	uint64_t seq, left, n; /* completions not yet taken; round trips in a slice */
+	uint64_t seq, left; /* completions not yet taken */
 };
 
 static struct bench_options opt;
@@ -50,28 +52,6 @@ static bool alone;
 static _Atomic uint64_t *control(void)
 {
 	return (_Atomic uint64_t *)(void *)shared; /* index of the way in use, or MAX_WAYS */
-}
-
-static void prepare(struct way *way, int w, enum kind kind, bool first)
-{
-	uint64_t at = (uint64_t)w * 2 * span;
-	char *in = side.base + at, *last;
-
-	*way = (struct way){
-		.kind = kind, .from = in + span, .remote = side.remote, .local = *side.seg
-	};
-	way->remote.sva += at;
-	way->local.sva += at + span;
-	way->remote.len = way->local.len = opt.size;
-	way->to = (char *)(uintptr_t)way->remote.sva;
-	if (kind == RAW || kind == MEMCPY) {
-		in = shared + LINE + at + (first ? 0 : span);
-		way->to = shared + LINE + at + (first ? span : 0);
-	}
-	last = in + opt.size - 8;
-	way->awaited = (_Atomic uint64_t *)(void *)last;
-	way->number = (_Atomic uint64_t *)(void *)(way->from + opt.size - 8);
-	bench_fill(way->from, opt.size - 8, 1);
 }
 
 static inline void send_message(struct way *way)
@@ -126,11 +106,11 @@ static inline bool arrived(struct way *way, uint64_t number, uint64_t w)
 	}
 }
 
-static void ping(struct way *way, int w, uint64_t n)
+static void ping(struct way *way, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++) {
 		send_message(way);
-		arrived(way, way->seq, (uint64_t)w);
+		arrived(way, way->seq, (uint64_t)way->index);
 	}
 }
 
@@ -143,35 +123,41 @@ static void pong(struct way *way)
 			send_message(&way[w]);
 }
 
-static double slice(struct way *way, int w)
+static double slice(struct bench_way *race)
 {
+	struct way *way = (struct way *)race;
 	uint64_t then;
 
-	atomic_store(control(), (uint64_t)w);
-	ping(way, w, 16); /* the other side has found its way */
+	atomic_store(control(), (uint64_t)way->index);
+	ping(way, 16); /* the other side has found its way */
 	then = bench_now();
-	ping(way, w, way->n);
-	return (double)(bench_now() - then) / (double)way->n / 2;
+	ping(way, race->n);
+	return (double)(bench_now() - then) / (double)race->n / 2;
 }
 
-/* The best of some runs counts: others may be using the cores. */
-static void calibrate(struct way *way, int w)
+static void prepare(struct way *way, int w, enum kind kind, bool first)
 {
-	uint64_t start = bench_now();
-	double best;
+	uint64_t at = (uint64_t)w * 2 * span;
+	char *in = side.base + at, *last;
 
-	for (way->n = 16; way->n < 1u << 24; way->n *= 2) {
-		best = slice(way, w);
-		for (int i = 0; i < 4; i++) {
-			double again = slice(way, w);
-
-			best = again < best ? again : best;
-		}
-		if (best * (double)way->n * 2 >= SLICE_NS / 2)
-			break;
+	*way = (struct way){ .race = { names[kind], slice, 0 },
+			     .kind = kind,
+			     .index = w,
+			     .from = in + span,
+			     .remote = side.remote,
+			     .local = *side.seg };
+	way->remote.sva += at;
+	way->local.sva += at + span;
+	way->remote.len = way->local.len = opt.size;
+	way->to = (char *)(uintptr_t)way->remote.sva;
+	if (kind == RAW || kind == MEMCPY) {
+		in = shared + LINE + at + (first ? 0 : span);
+		way->to = shared + LINE + at + (first ? span : 0);
 	}
-	while (bench_now() - start < 50000000u)
-		slice(way, w);
+	last = in + opt.size - 8;
+	way->awaited = (_Atomic uint64_t *)(void *)last;
+	way->number = (_Atomic uint64_t *)(void *)(way->from + opt.size - 8);
+	bench_fill(way->from, opt.size - 8, 1);
 }
 
 static void check(const struct way *way)
@@ -187,19 +173,15 @@ static void check(const struct way *way)
 
 static void measure(struct way *way)
 {
-	static double slices[MAX_WAYS][MAX_SLICES];
+	struct bench_way *race[MAX_WAYS];
 	char path[16];
 
 	bench_path(&side, path);
-	for (int w = 0; w < opt.count; w++)
-		calibrate(&way[w], w);
-	for (unsigned r = 0; r < opt.rounds; r++) {
-		for (unsigned s = 0; s < opt.slices; s++)
-			for (int w = 0; w < opt.count; w++)
-				slices[w][s] = slice(&way[w], w);
-		for (int w = 0; w < opt.count; w++)
-			bench_emit(&opt, names[way[w].kind], "ns", r, slices[w], opt.slices);
+	for (int w = 0; w < opt.count; w++) {
+		race[w] = &way[w].race;
+		bench_calibrate(race[w], 16, MOST, SLICE_NS / 2); /* there and back */
 	}
+	bench_race(&opt, race);
 	atomic_store(control(), MAX_WAYS);
 	fprintf(stderr, "  %s: %llu bytes, path %s, %u cores\n", opt.series,
 		(unsigned long long)opt.size, path, bench_cores());
@@ -219,7 +201,7 @@ int main(int argc, char **argv)
 	bool child;
 
 	bench_options(argc, argv, &opt);
-	if (opt.size < 8 || opt.size % 8 || opt.count > MAX_WAYS || opt.slices > MAX_SLICES)
+	if (opt.size < 8 || opt.size % 8 || opt.count > MAX_WAYS)
 		bench_die("sizes are multiples of 8; up to %d ways", MAX_WAYS);
 	alone = bench_cores() == 1;
 	span = (opt.size + LINE - 1) / LINE * LINE;

@@ -10,6 +10,7 @@
  *
  * XTAL_PATHS chooses what carries the messages.
  */
+#include "lib_race.h"
 #include "lib_urma.h"
 
 #include <arpa/inet.h>
@@ -22,12 +23,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MAX_WAYS   3
-#define MAX_SLICES 1000
-#define SLICE_NS   100000u /* short: both processes must have a core of their own all the time */
-#define LINE       128     /* two cache lines: neighbours are fetched in pairs */
-#define RECEIVES   64u
-#define LEFT       8u /* completions of SENDs that are left until so many are there */
+#define MAX_WAYS 3
+#define MOST     (1u << 24)
+#define SLICE_NS 100000u /* short: both processes must have a core of their own all the time */
+#define LINE     128     /* two cache lines: neighbours are fetched in pairs */
+#define RECEIVES 64u
+#define LEFT     8u /* completions of SENDs that are left until so many are there */
 
 enum kind {
 	RAW,
@@ -38,8 +39,10 @@ static const char *const names[] = { "raw", "socket", "urma" };
 
 /* One process' end of one way. */
 struct way {
+	struct bench_way race; /* n: round trips in a slice */
 	enum kind kind;
-	uint64_t seq, n; /* messages sent, round trips in a slice */
+	int index;
+	uint64_t seq; /* messages sent */
 	_Atomic uint64_t *in, *out;
 	int fd;
 	char *buf;
@@ -147,11 +150,11 @@ static inline bool arrived(struct way *way, uint64_t number, uint64_t w)
 	}
 }
 
-static void ping(struct way *way, int w, uint64_t n)
+static void ping(struct way *way, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++) {
 		send_message(way);
-		if (!arrived(way, way->seq, (uint64_t)w))
+		if (!arrived(way, way->seq, (uint64_t)way->index))
 			bench_die("no answer");
 	}
 }
@@ -165,50 +168,27 @@ static void pong(struct way *way)
 			send_message(&way[w]);
 }
 
-static double slice(struct way *way, int w)
+static double slice(struct bench_way *race)
 {
+	struct way *way = (struct way *)race;
 	uint64_t then;
 
-	atomic_store(control(), (uint64_t)w);
-	ping(way, w, 16); /* the other side has found its way */
+	atomic_store(control(), (uint64_t)way->index);
+	ping(way, 16); /* the other side has found its way */
 	then = bench_now();
-	ping(way, w, way->n);
-	return (double)(bench_now() - then) / (double)way->n / 2;
-}
-
-/* The best of some runs counts: others may be using the cores. */
-static void calibrate(struct way *way, int w)
-{
-	uint64_t start = bench_now();
-	double best;
-
-	for (way->n = 16; way->n < 1u << 24; way->n *= 2) {
-		best = slice(way, w);
-		for (int i = 0; i < 4; i++) {
-			double again = slice(way, w);
-
-			best = again < best ? again : best;
-		}
-		if (best * (double)way->n * 2 >= SLICE_NS / 2)
-			break;
-	}
-	while (bench_now() - start < 50000000u)
-		slice(way, w);
+	ping(way, race->n);
+	return (double)(bench_now() - then) / (double)race->n / 2;
 }
 
 static void measure(struct way *way)
 {
-	static double slices[MAX_WAYS][MAX_SLICES];
+	struct bench_way *race[MAX_WAYS];
 
-	for (int w = 0; w < opt.count; w++)
-		calibrate(&way[w], w);
-	for (unsigned r = 0; r < opt.rounds; r++) {
-		for (unsigned s = 0; s < opt.slices; s++)
-			for (int w = 0; w < opt.count; w++)
-				slices[w][s] = slice(&way[w], w);
-		for (int w = 0; w < opt.count; w++)
-			bench_emit(&opt, names[way[w].kind], "ns", r, slices[w], opt.slices);
+	for (int w = 0; w < opt.count; w++) {
+		race[w] = &way[w].race;
+		bench_calibrate(race[w], 16, MOST, SLICE_NS / 2); /* there and back */
 	}
+	bench_race(&opt, race);
 	atomic_store(control(), MAX_WAYS);
 }
 
@@ -235,9 +215,9 @@ static void connect_twin(struct way *way, bool first)
 	setsockopt(way->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-static void prepare(struct way *way, const char *name, bool first)
+static void prepare(struct way *way, int w, const char *name, bool first)
 {
-	*way = (struct way){ .fd = -1 };
+	*way = (struct way){ .race = { name, slice, 0 }, .index = w, .fd = -1 };
 	while (strcmp(names[way->kind], name) != 0)
 		if (++way->kind > URMA)
 			bench_die("no way called %s", name);
@@ -253,7 +233,7 @@ int main(int argc, char **argv)
 	bool child;
 
 	bench_options(argc, argv, &opt);
-	if (opt.size < 8 || opt.count > MAX_WAYS || opt.slices > MAX_SLICES)
+	if (opt.size < 8 || opt.count > MAX_WAYS)
 		bench_die("messages have at least 8 bytes; up to %d ways", MAX_WAYS);
 	span = (opt.size + LINE - 1) / LINE * LINE;
 	side.memory = BENCH_MALLOC;
@@ -262,7 +242,7 @@ int main(int argc, char **argv)
 	atomic_store(control(), 0);
 	child = bench_fork(&side);
 	for (int w = 0; w < opt.count; w++)
-		prepare(&way[w], opt.words[w], !child);
+		prepare(&way[w], w, opt.words[w], !child);
 	bench_open(&side, 16);
 	bench_urma_open(&urma, &side, RECEIVES);
 	bench_pin(child); /* the library's threads run anywhere */

@@ -7,16 +7,16 @@
  *   memcpy   into the same pages through the process' own mapping (--memory shared)
  *   vm       process_vm_writev() of the same bytes to the same process
  */
-#include "lib.h"
+#include "lib_race.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 
-#define MAX_WAYS   4
-#define MAX_SLICES 1000
-#define SLICE_NS   2000000u /* below a scheduler's tick: most slices are left alone */
+#define MAX_WAYS 4
+#define MOST     (1u << 30)
+#define SLICE_NS 2000000u /* below a scheduler's tick: most slices are left alone */
 
 static struct bench_options opt;
 static struct bench_side side;
@@ -70,50 +70,27 @@ static void by_faa(uint64_t n)
 }
 
 struct way {
-	const char *name;
+	struct bench_way race;
 	void (*run)(uint64_t n);
-	uint64_t n; /* operations in a slice */
 };
+
+static double slice(struct bench_way *race)
+{
+	uint64_t then = bench_now();
+
+	((struct way *)race)->run(race->n);
+	return (double)(bench_now() - then) / (double)race->n;
+}
 
 static struct way way_of(const char *name)
 {
 	if (strcmp(name, "memcpy") == 0 && opt.memory == BENCH_SHARED)
-		return (struct way){ name, by_memcpy, 0 };
+		return (struct way){ { name, slice, 0 }, by_memcpy };
 	if (strcmp(name, "vm") == 0)
-		return (struct way){ name, by_vm, 0 };
+		return (struct way){ { name, slice, 0 }, by_vm };
 	if (strcmp(name, "xtal") == 0)
-		return (struct way){ name, strcmp(opt.op, "faa") ? by_xtal : by_faa, 0 };
+		return (struct way){ { name, slice, 0 }, strcmp(opt.op, "faa") ? by_xtal : by_faa };
 	bench_die("no way called %s with this memory", name);
-}
-
-static double slice(const struct way *way)
-{
-	uint64_t then = bench_now();
-
-	way->run(way->n);
-	return (double)(bench_now() - then) / (double)way->n;
-}
-
-/* Warms up, and finds how many operations fill a slice; at least one batch. The best of some
- * runs counts: others may be using the core. */
-static void calibrate(struct way *way)
-{
-	uint64_t start = bench_now();
-	double best;
-
-	way->n = way->run == by_xtal || way->run == by_faa ? opt.batch : 1;
-	for (;; way->n *= 2) {
-		best = slice(way);
-		for (int i = 0; i < 4; i++) {
-			double again = slice(way);
-
-			best = again < best ? again : best;
-		}
-		if (best * (double)way->n >= SLICE_NS / 2 || way->n > 1u << 30)
-			break;
-	}
-	while (bench_now() - start < 50000000u)
-		way->run(way->n);
 }
 
 static void check(const struct way *way)
@@ -127,15 +104,15 @@ static void check(const struct way *way)
 			bench_die("additions were lost");
 		return;
 	}
-	bench_fill(source, opt.size, way->n);
+	bench_fill(source, opt.size, way->race.n);
 	way->run(opt.batch);
-	bench_verify(&side, opt.size, way->n);
+	bench_verify(&side, opt.size, way->race.n);
 }
 
 static void initiate(void)
 {
 	struct way way[MAX_WAYS];
-	static double slices[MAX_WAYS][MAX_SLICES];
+	struct bench_way *race[MAX_WAYS];
 	struct dma_seg_cfg cfg = { .len = opt.size };
 	char path[16];
 
@@ -143,21 +120,19 @@ static void initiate(void)
 	cfg.addr = (uintptr_t)source;
 	memset(source, 1, opt.size);
 	source_seg = dma_register_seg(side.ctx, &cfg);
-	if (!source_seg || opt.count > MAX_WAYS || opt.slices > MAX_SLICES)
+	if (!source_seg || opt.count > MAX_WAYS)
 		bench_die("no segment, or too much asked for");
 	bench_path(&side, path);
 	for (int w = 0; w < opt.count; w++) {
 		way[w] = way_of(opt.words[w]);
-		calibrate(&way[w]); /* also starts the workers, which may run anywhere */
+		race[w] = &way[w].race;
+		/* Also starts the workers, which may run anywhere. */
+		bench_calibrate(race[w],
+				way[w].run == by_xtal || way[w].run == by_faa ? opt.batch : 1, MOST,
+				SLICE_NS);
 	}
 	bench_pin(0);
-	for (unsigned r = 0; r < opt.rounds; r++) {
-		for (unsigned s = 0; s < opt.slices; s++)
-			for (int w = 0; w < opt.count; w++)
-				slices[w][s] = slice(&way[w]);
-		for (int w = 0; w < opt.count; w++)
-			bench_emit(&opt, way[w].name, "ns", r, slices[w], opt.slices);
-	}
+	bench_race(&opt, race);
 	for (int w = 0; w < opt.count; w++)
 		check(&way[w]);
 	fprintf(stderr, "  %s: %llu bytes, path %s, %u cores\n", opt.series,

@@ -12,7 +12,7 @@
  * namespace that the owner enters.
  */
 #define _GNU_SOURCE
-#include "lib.h"
+#include "lib_race.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,10 +27,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MAX_WAYS   3
-#define MAX_SLICES 1000
-#define SLICE_NS   4000000u
-#define ANSWER     8
+#define MAX_WAYS 3
+#define MOST     (1u << 30)
+#define SLICE_NS 4000000u
+#define ANSWER   8
 
 enum {
 	GO_ON = 1,
@@ -45,10 +45,9 @@ struct stream {
 };
 
 struct way {
-	const char *name;
+	struct bench_way race;
 	void (*run)(struct way *way, uint64_t n);
 	struct stream stream;
-	uint64_t n; /* operations in a slice */
 };
 
 static struct bench_options opt;
@@ -277,47 +276,29 @@ static void by_xtal(struct way *way, uint64_t n)
 	}
 }
 
+static double slice(struct bench_way *race)
+{
+	struct way *way = (struct way *)race;
+	uint64_t then;
+
+	wake_echo(way, GO_ON);
+	way->run(way, opt.batch); /* whoever sleeps wakes */
+	then = bench_now();
+	way->run(way, race->n);
+	then = bench_now() - then;
+	wake_echo(way, SLEEP);
+	return (double)then / (double)race->n;
+}
+
 static void open_way(struct way *way, const char *name, bool owner)
 {
-	*way = (struct way){ .name = name, .run = by_stream };
+	*way = (struct way){ .race = { name, slice, 0 }, .run = by_stream };
 	if (strcmp(name, "xtal") == 0)
 		way->run = by_xtal;
 	else if (strcmp(name, "raw") == 0 || strcmp(name, "ssl") == 0)
 		connect_twin(&way->stream, owner, name[0] == 's');
 	else
 		bench_die("no way called %s", name);
-}
-
-static double slice(struct way *way)
-{
-	uint64_t then;
-
-	wake_echo(way, GO_ON);
-	way->run(way, opt.batch); /* whoever sleeps wakes */
-	then = bench_now();
-	way->run(way, way->n);
-	then = bench_now() - then;
-	wake_echo(way, SLEEP);
-	return (double)then / (double)way->n;
-}
-
-static void calibrate(struct way *way)
-{
-	uint64_t start = bench_now();
-	double best;
-
-	for (way->n = opt.batch;; way->n *= 2) {
-		best = slice(way);
-		for (int i = 0; i < 4; i++) {
-			double again = slice(way);
-
-			best = again < best ? again : best;
-		}
-		if (best * (double)way->n >= SLICE_NS / 2 || way->n > 1u << 30)
-			break;
-	}
-	while (bench_now() - start < 50000000u)
-		slice(way);
 }
 
 static void check(struct way *way)
@@ -332,14 +313,14 @@ static void check(struct way *way)
 			bench_die("what was read is wrong");
 		return;
 	}
-	bench_fill(source, opt.size, way->n);
+	bench_fill(source, opt.size, way->race.n);
 	way->run(way, 1);
-	bench_verify(&side, opt.size, way->n);
+	bench_verify(&side, opt.size, way->race.n);
 }
 
 static void initiate(struct way *way)
 {
-	static double slices[MAX_WAYS][MAX_SLICES];
+	struct bench_way *race[MAX_WAYS];
 	struct dma_seg_cfg cfg = { .len = opt.size };
 	char path[16];
 
@@ -351,15 +332,11 @@ static void initiate(struct way *way)
 		bench_die("no segment");
 	bench_path(&side, path);
 	bench_pin(0);
-	for (int w = 0; w < opt.count; w++)
-		calibrate(&way[w]);
-	for (unsigned r = 0; r < opt.rounds; r++) {
-		for (unsigned s = 0; s < opt.slices; s++)
-			for (int w = 0; w < opt.count; w++)
-				slices[w][s] = slice(&way[w]);
-		for (int w = 0; w < opt.count; w++)
-			bench_emit(&opt, way[w].name, "ns", r, slices[w], opt.slices);
+	for (int w = 0; w < opt.count; w++) {
+		race[w] = &way[w].race;
+		bench_calibrate(race[w], opt.batch, MOST, SLICE_NS);
 	}
+	bench_race(&opt, race);
 	for (int w = 0; w < opt.count; w++)
 		check(&way[w]);
 	fprintf(stderr, "  %s: %llu bytes, path %s, %u cores\n", opt.series,
@@ -377,7 +354,7 @@ int main(int argc, char **argv)
 	bool owner;
 
 	bench_options(argc, argv, &opt);
-	if (opt.count > MAX_WAYS || opt.slices > MAX_SLICES || opt.batch > 64)
+	if (opt.count > MAX_WAYS || opt.batch > 64)
 		bench_die("too much asked for");
 	side.memory = BENCH_MALLOC;
 	side.len = opt.size;

@@ -9,16 +9,17 @@
  *
  * The path is chosen by --memory and XTAL_PATHS.
  */
+#include "lib_race.h"
 #include "lib_urma.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_WAYS   2
-#define MAX_SLICES 1000
-#define SLICE_NS   2000000u
-#define RECEIVES   256u /* fewer when they are long */
+#define MAX_WAYS 2
+#define MOST     (1u << 30)
+#define SLICE_NS 2000000u
+#define RECEIVES 256u /* fewer when they are long */
 
 static struct bench_options opt;
 static struct bench_side side;
@@ -70,45 +71,25 @@ static void by_cdma(uint64_t n)
 }
 
 struct way {
-	const char *name;
+	struct bench_way race;
 	void (*run)(uint64_t n);
-	uint64_t n; /* operations in a slice */
 };
+
+static double slice(struct bench_way *race)
+{
+	uint64_t then = bench_now();
+
+	((struct way *)race)->run(race->n);
+	return (double)(bench_now() - then) / (double)race->n;
+}
 
 static struct way way_of(const char *name)
 {
 	if (strcmp(name, "urma") == 0)
-		return (struct way){ name, by_urma, opt.batch };
+		return (struct way){ { name, slice, 0 }, by_urma };
 	if (strcmp(name, "cdma") == 0 && opcode != URMA_OPC_SEND)
-		return (struct way){ name, by_cdma, opt.batch };
+		return (struct way){ { name, slice, 0 }, by_cdma };
 	bench_die("no way called %s for this operation", name);
-}
-
-static double slice(const struct way *way)
-{
-	uint64_t then = bench_now();
-
-	way->run(way->n);
-	return (double)(bench_now() - then) / (double)way->n;
-}
-
-static void calibrate(struct way *way)
-{
-	uint64_t start = bench_now();
-	double best;
-
-	for (;; way->n *= 2) {
-		best = slice(way);
-		for (int i = 0; i < 4; i++) {
-			double again = slice(way);
-
-			best = again < best ? again : best;
-		}
-		if (best * (double)way->n >= SLICE_NS / 2 || way->n > 1u << 30)
-			break;
-	}
-	while (bench_now() - start < 50000000u)
-		way->run(way->n);
 }
 
 /* The bytes are there, wherever they belong. */
@@ -122,36 +103,31 @@ static void check(const struct way *way)
 			bench_die("what was read is wrong");
 		return;
 	}
-	bench_fill(source, opt.size, way->n);
+	bench_fill(source, opt.size, way->race.n);
 	way->run(opcode == URMA_OPC_SEND ? receives : opt.batch); /* every buffer */
 	if (opcode == URMA_OPC_WRITE)
-		bench_verify(&side, opt.size, way->n);
+		bench_verify(&side, opt.size, way->race.n);
 }
 
 static void measure(void)
 {
 	struct way way[MAX_WAYS];
-	static double slices[MAX_WAYS][MAX_SLICES];
+	struct bench_way *race[MAX_WAYS];
 	char path[16];
 
 	bench_path(&side, path);
 	for (int w = 0; w < opt.count; w++) {
 		way[w] = way_of(opt.words[w]);
-		calibrate(&way[w]);
+		race[w] = &way[w].race;
+		bench_calibrate(race[w], opt.batch, MOST, SLICE_NS);
 	}
 	bench_pin(0);
-	for (unsigned r = 0; r < opt.rounds; r++) {
-		for (unsigned s = 0; s < opt.slices; s++)
-			for (int w = 0; w < opt.count; w++)
-				slices[w][s] = slice(&way[w]);
-		for (int w = 0; w < opt.count; w++)
-			bench_emit(&opt, way[w].name, "ns", r, slices[w], opt.slices);
-	}
+	bench_race(&opt, race);
 	for (int w = 0; w < opt.count; w++)
 		check(&way[w]);
 	atomic_store(control, 1);
 	if (opcode == URMA_OPC_SEND)
-		bench_verify(&side, opt.size, way[0].n);
+		bench_verify(&side, opt.size, way[0].race.n);
 	fprintf(stderr, "  %s: %llu bytes, path %s, %u cores\n", opt.series,
 		(unsigned long long)opt.size, path, bench_cores());
 }
@@ -206,7 +182,7 @@ int main(int argc, char **argv)
 	bench_options(argc, argv, &opt);
 	opcode = opcode_of(opt.op);
 	receives = opt.size > 16384 ? RECEIVES / 8 : RECEIVES;
-	if (opt.count > MAX_WAYS || opt.slices > MAX_SLICES || opt.batch > receives)
+	if (opt.count > MAX_WAYS || opt.batch > receives)
 		bench_die("too much asked for");
 	side.memory = (enum bench_memory)opt.memory;
 	side.len = opt.size * (opcode == URMA_OPC_SEND ? receives : 1);
