@@ -366,8 +366,16 @@ void xtal_shared_cq_look(struct xtal_shared_cq *cq, bool *armed, bool *waiting)
 	xtal_bias_unlock_own(&cq->consumer);
 }
 
-void xtal_shared_cq_ack(struct xtal_shared_cq *cq, uint32_t count)
+uint32_t xtal_shared_cq_ack(struct xtal_shared_cq *cq, uint32_t count)
 {
-	atomic_fetch_add(&cq->acked, count);
+	unsigned acked = atomic_load(&cq->acked);
+	uint32_t n;
+
+	do {
+		uint32_t open = atomic_load(&cq->taken) - acked;
+
+		n = count < open ? count : open;
+	} while (!atomic_compare_exchange_weak(&cq->acked, &acked, acked + n));
 	xtal_os_futex_wake(&cq->acked, INT32_MAX);
+	return n;
 }

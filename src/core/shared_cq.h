@@ -99,7 +99,8 @@ XTAL_INTERNAL_API int xtal_shared_cq_arm(struct xtal_shared_cq *cq, bool solicit
 /* For sentences: is it armed, and is there something to poll? */
 XTAL_INTERNAL_API void xtal_shared_cq_look(struct xtal_shared_cq *cq, bool *armed, bool *waiting);
 
-/* count events that were taken are dealt with. Never more than were taken count. */
-XTAL_INTERNAL_API void xtal_shared_cq_ack(struct xtal_shared_cq *cq, uint32_t count);
+/* count events that were taken are dealt with. More than were taken do not count: returns how many
+ * did. */
+XTAL_INTERNAL_API uint32_t xtal_shared_cq_ack(struct xtal_shared_cq *cq, uint32_t count);
 
 #endif

@@ -108,11 +108,18 @@ void urma_ack_jfc(urma_jfc_t *jfc[], uint32_t nevents[], uint32_t jfc_cnt)
 		return;
 	for (uint32_t i = 0; i < jfc_cnt; i++) {
 		struct ub_jfc *j = ub_jfc_of(jfc[i]);
+		uint32_t id, counted;
 
 		if (!j || !nevents[i] || (j->magic != UB_JFC_MAGIC && j->magic != UB_JFC_CHECKED))
 			continue;
 		__atomic_fetch_add(&j->pub.comp_events_acked, nevents[i], __ATOMIC_RELAXED);
-		xtal_shared_cq_ack(j->core, nevents[i]);
+		id = j->pub.jfc_id.id; /* who waits for these to delete it goes on now */
+		counted = xtal_shared_cq_ack(j->core, nevents[i]);
+		if (xtal_unlikely(counted < nevents[i]))
+			ub_refuse(
+				"urma_ack_jfc: nevents is %u for completion queue %u, of which %u "
+				"events were taken and not acknowledged; the rest does not count",
+				nevents[i], id, counted);
 	}
 	ub_perf_end(UB_ACK_JFC, begin);
 }
