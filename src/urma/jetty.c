@@ -186,10 +186,12 @@ static urma_status_t deactivate(const char *function, struct ub_jetty *j)
 	return URMA_SUCCESS;
 }
 
-static void release(struct ub_jetty *j)
+/* Nobody takes an event of it any more; of those that were taken, all are acknowledged first. */
+static void release(const char *function, struct ub_jetty *j)
 {
 	struct ub_context *c = j->send.ctx;
 
+	ub_acks_wait(&j->acks, function);
 	ub_ids_give_back(&c->jetty_ids, j->send.id);
 	free(j);
 	ub_context_release(c);
@@ -206,7 +208,7 @@ urma_jetty_t *urma_create_jetty(urma_context_t *ctx, urma_jetty_cfg_t *jetty_cfg
 	if (!status)
 		return &j->pub;
 	if (ub_delist(&j->node))
-		release(j);
+		release("urma_create_jetty", j);
 	return ub_null(status);
 }
 
@@ -248,7 +250,7 @@ urma_status_t urma_free_jetty(urma_jetty_t *jetty)
 
 	if (!j || !ub_delist(&j->node))
 		return URMA_EINVAL;
-	release(j);
+	release("urma_free_jetty", j);
 	return URMA_SUCCESS;
 }
 
@@ -261,7 +263,7 @@ urma_status_t urma_delete_jetty(urma_jetty_t *jetty)
 		return status;
 	if (!ub_delist(&j->node))
 		return URMA_EINVAL;
-	release(j);
+	release("urma_delete_jetty", j);
 	return URMA_SUCCESS;
 }
 

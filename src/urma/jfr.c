@@ -163,10 +163,12 @@ static urma_status_t deactivate(const char *function, struct ub_jfr *j)
 	return URMA_SUCCESS;
 }
 
-static void release(struct ub_jfr *j)
+/* Nobody takes an event of it any more; of those that were taken, all are acknowledged first. */
+static void release(const char *function, struct ub_jfr *j)
 {
 	struct ub_context *c = j->ctx;
 
+	ub_acks_wait(&j->acks, function);
 	ub_ids_give_back(&c->jfr_ids, j->pub.jfr_id.id);
 	free(j);
 	ub_context_release(c);
@@ -183,7 +185,7 @@ urma_jfr_t *urma_create_jfr(urma_context_t *ctx, urma_jfr_cfg_t *jfr_cfg)
 	if (!status)
 		return &j->pub;
 	if (ub_delist(&j->node))
-		release(j);
+		release("urma_create_jfr", j);
 	return ub_null(status);
 }
 
@@ -224,7 +226,7 @@ urma_status_t urma_free_jfr(urma_jfr_t *jfr)
 
 	if (!j || !ub_delist(&j->node))
 		return URMA_EINVAL;
-	release(j);
+	release("urma_free_jfr", j);
 	return URMA_SUCCESS;
 }
 
@@ -237,7 +239,7 @@ urma_status_t urma_delete_jfr(urma_jfr_t *jfr)
 		return status;
 	if (!ub_delist(&j->node))
 		return URMA_EINVAL;
-	release(j);
+	release("urma_delete_jfr", j);
 	return URMA_SUCCESS;
 }
 

@@ -78,10 +78,12 @@ static void deactivate(struct ub_jfs *j)
 	ub_sender_close(&j->send);
 }
 
-static void release(struct ub_jfs *j)
+/* Nobody takes an event of it any more; of those that were taken, all are acknowledged first. */
+static void release(const char *function, struct ub_jfs *j)
 {
 	struct ub_context *c = j->send.ctx;
 
+	ub_acks_wait(&j->acks, function);
 	ub_ids_give_back(&c->jetty_ids, j->send.id);
 	free(j);
 	ub_context_release(c);
@@ -98,7 +100,7 @@ urma_jfs_t *urma_create_jfs(urma_context_t *ctx, urma_jfs_cfg_t *jfs_cfg)
 	if (!status)
 		return &j->pub;
 	if (ub_delist(&j->node))
-		release(j);
+		release("urma_create_jfs", j);
 	return ub_null(status);
 }
 
@@ -142,7 +144,7 @@ urma_status_t urma_free_jfs(urma_jfs_t *jfs)
 
 	if (!j || !ub_delist(&j->node))
 		return URMA_EINVAL;
-	release(j);
+	release("urma_free_jfs", j);
 	return URMA_SUCCESS;
 }
 
@@ -154,7 +156,7 @@ urma_status_t urma_delete_jfs(urma_jfs_t *jfs)
 		return URMA_EINVAL;
 	ub_acks_wait(&j->acks, "urma_delete_jfs");
 	deactivate(j);
-	release(j);
+	release("urma_delete_jfs", j);
 	return URMA_SUCCESS;
 }
 
