@@ -375,6 +375,9 @@ urma_status_t urma_get_rjetty(urma_jetty_t *jetty, urma_rjetty_t **rjetty, uint3
 								       : "the jetty's shared.jfr");
 		return URMA_EINVAL;
 	}
+	/* An inactive one does not keep it alive. */
+	if (!ub_check("urma_get_rjetty", cfg->shared.jfr, UB_JFR))
+		return URMA_EINVAL;
 	r = calloc(1, sizeof(*r));
 	if (!r) {
 		ub_refuse("urma_get_rjetty: no memory");

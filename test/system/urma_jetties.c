@@ -58,6 +58,26 @@ static void a_jetty_is_made_of_both_sides(void **state)
 	assert_int_equal(urma_delete_jfr(jfr), URMA_SUCCESS);
 }
 
+/* One that is not active does not keep it. */
+static void a_jetty_without_its_receive_queue_is_not_described(void **state)
+{
+	urma_jfr_t *jfr = make_jfr(URMA_TM_RM);
+	urma_jetty_cfg_t cfg = jetty_cfg(jfr);
+	urma_rjetty_t *told = NULL;
+	urma_jetty_t *jetty;
+	uint32_t len;
+
+	(void)state;
+	assert_int_equal(urma_alloc_jetty(ctx, &cfg, &jetty), URMA_SUCCESS);
+	assert_int_equal(urma_get_rjetty(jetty, &told, &len), URMA_SUCCESS);
+	urma_put_rjetty(told);
+	assert_int_equal(urma_delete_jfr(jfr), URMA_SUCCESS);
+	assert_int_equal(urma_get_rjetty(jetty, &told, &len), URMA_EINVAL);
+	assert_refused("urma_get_rjetty");
+	assert_refused("no live receive queue");
+	assert_int_equal(urma_free_jetty(jetty), URMA_SUCCESS);
+}
+
 static void refuse_jetty(urma_jetty_cfg_t cfg, const char *words)
 {
 	assert_null_with(urma_create_jetty(ctx, &cfg), EINVAL, words);
@@ -431,6 +451,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_jetty_is_made_of_both_sides),
+		cmocka_unit_test(a_jetty_without_its_receive_queue_is_not_described),
 		cmocka_unit_test(a_bad_jetty_is_refused_in_words),
 		cmocka_unit_test(a_group_has_at_most_32_members),
 		cmocka_unit_test(a_bad_group_is_refused_in_words),
