@@ -9,6 +9,7 @@
 
 #include "base/export.h"
 #include "log.h"
+#include "queue.h"
 
 static const struct ub_option jfc_list[] = {
 	{ URMA_JFC_DEPTH, offsetof(urma_jfc_cfg_t, depth), 4 },
@@ -130,7 +131,7 @@ urma_status_t ub_option_id(const char *function, struct ub_ids *ids, const void 
 	memcpy(&wanted, buf, sizeof(wanted));
 	if (wanted == *id)
 		return URMA_SUCCESS;
-	error = ub_ids_take(ids, wanted, &got);
+	error = ub_queue_id(ids, wanted, &got);
 	if (error) {
 		ub_refuse("%s: id 0x%x cannot be had: %s", function, wanted, ub_reason(error));
 		return URMA_EINVAL;

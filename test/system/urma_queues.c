@@ -442,6 +442,11 @@ static void a_jetty_is_made_in_two_steps(void **state)
 	assert_int_equal(jfr->jfr_id.id, 4242);
 	assert_int_equal(urma_get_jfr_opt(jfr, URMA_JFR_ID, &value, 4), URMA_SUCCESS);
 	assert_int_equal(value, 4242);
+	id = 0xffff0000; /* as when it is asked for at once */
+	assert_int_equal(urma_set_jfs_opt(jfs, URMA_JFS_ID, &id, 4), URMA_EINVAL);
+	assert_int_equal(urma_set_jfr_opt(jfr, URMA_JFR_ID, &id, 4), URMA_EINVAL);
+	assert_int_equal(urma_set_jetty_opt(jetty, URMA_JETTY_ID, &id, 4), URMA_EINVAL);
+	assert_refused("id 0xffff0000 cannot be had");
 	id = 4243;
 	assert_int_equal(urma_set_jetty_opt(jetty, URMA_JETTY_ID, &id, 4), URMA_SUCCESS);
 	assert_int_equal(jetty->jetty_id.id, 4243);
