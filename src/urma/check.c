@@ -29,6 +29,7 @@ struct look {
 	uint32_t local_count;
 	const char *remote_name; /* "dst" or "src", as the program knows it */
 	const urma_sge_t *remote;
+	uint32_t remote_count;
 	uint32_t right; /* URMA_ACCESS_... that it needs; 0: it is a message */
 	uint64_t len;
 	bool source;
@@ -46,6 +47,7 @@ static void look_rw(struct look *l, const urma_sg_t *local, const urma_sg_t *rem
 	l->local = local->sge;
 	l->local_count = local->sge ? local->num_sge : 0;
 	l->remote = remote && remote->num_sge ? remote->sge : NULL;
+	l->remote_count = remote ? remote->num_sge : 0;
 }
 
 static bool look_at(struct look *l, const urma_jfs_wr_t *wr)
@@ -198,6 +200,11 @@ static void look_at_remote(const struct look *l, const urma_jfs_wr_t *wr)
 	const struct ub_target *t = l->s->rc ? l->s->bound : ub_target_of(wr->tjetty);
 	const struct ub_segment *seg;
 
+	if (l->remote_count > 1 && wr->opcode != URMA_OPC_WRITE_NOTIFY)
+		xtal_diagnose(UB_TAG,
+			      "%s: the %s on queue 0x%x has %u remote pieces in %s, and only the "
+			      "first counts: post one request for each",
+			      l->function, l->name, l->s->id, l->remote_count, l->remote_name);
 	if (!l->remote || !l->remote->tseg)
 		return; /* refused later, or it names a user_tseg */
 	seg = ub_segment_of(l->remote->tseg);

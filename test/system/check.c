@@ -234,6 +234,19 @@ static void a_descriptor_that_was_not_imported(void **state)
 	assert_int_equal(next_record().status, URMA_CR_SUCCESS);
 }
 
+static void several_remote_pieces(void **state)
+{
+	struct urma_request r;
+
+	(void)state;
+	urma_request_write(&r, &peer, base, memory, 64);
+	r.dst[1] = r.dst[0];
+	r.wr.rw.dst.num_sge = 2;
+	post(&r);
+	assert_said("urma_post_jetty_send_wr", "has 2 remote pieces", "one request for each");
+	assert_int_equal(next_record().status, URMA_CR_SUCCESS);
+}
+
 static void a_range_outside_of_its_segment(void **state)
 {
 	struct urma_request r;
@@ -590,6 +603,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(a_plain_pointer_as_remote_address),
 		CASE(a_descriptor_that_was_not_imported),
+		CASE(several_remote_pieces),
 		CASE(a_range_outside_of_its_segment),
 		CASE(a_right_that_was_not_registered),
 		CASE(a_right_that_was_not_imported),
