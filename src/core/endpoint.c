@@ -290,7 +290,6 @@ int xtal_endpoint_create(struct xtal_context *ctx, const struct xtal_endpoint_at
 		return -ENOMEM;
 	ep->ctx = ctx;
 	ep->attr = *attr;
-	ep->accepts = true;
 	atomic_store(&ep->refs, 1);
 	xtal_feed_attach(&ep->feed, attr->cq, &endpoint_feed);
 	xtal_lock(&ctx->endpoints_lock);
@@ -334,12 +333,12 @@ void xtal_endpoint_destroy(struct xtal_endpoint **epp)
 	xtal_endpoint_put(ep);
 }
 
-void xtal_endpoint_accept(struct xtal_endpoint *ep, bool accept)
+void xtal_endpoint_hold(struct xtal_endpoint *ep, bool hold)
 {
 	if (ep->ctx->foreign)
 		return;
 	xtal_lock(&ep->lock);
-	ep->accepts = accept;
+	ep->held = hold;
 	xtal_unlock(&ep->lock);
 }
 
@@ -447,10 +446,10 @@ uint32_t xtal_inbound_begin(struct xtal_inbound *in, struct xtal_context *ctx,
 	xtal_lock(&ep->lock);
 	if (!may_enter(ep, m))
 		status = XTAL_REMOTE_ACCESS;
-	else if (!ep->accepts)
-		status = XTAL_REMOTE_OPERATION;
-	else
+	else if (!ep->held)
 		reserved = reserve(ep);
+	else if (xtal_receive_queue_is_broken(ep->attr.rq))
+		status = XTAL_REMOTE_OPERATION;
 	if (!status)
 		status = reserved ? xtal_receive_queue_take(ep->attr.rq, in) : XTAL_NOT_READY;
 	if (status && reserved)
@@ -491,8 +490,10 @@ uint32_t xtal_inbound_put(struct xtal_inbound *in, _Atomic uint64_t *word, uint6
 	if (!ep) /* refused before */
 		return XTAL_REMOTE_OPERATION;
 	xtal_lock(&ep->lock);
-	if (ep->dead || !xtal_receive_queue_land(ep->attr.rq, in)) {
-		uint32_t status = ep->dead ? XTAL_REMOTE_ACCESS : XTAL_REMOTE_OPERATION;
+	if (ep->dead || ep->held || !xtal_receive_queue_land(ep->attr.rq, in)) {
+		uint32_t status = ep->dead   ? XTAL_REMOTE_ACCESS
+				  : ep->held ? XTAL_NOT_READY
+					     : XTAL_REMOTE_OPERATION;
 
 		give_back(in);
 		leave_endpoint(in);
@@ -530,9 +531,9 @@ uint32_t xtal_inbound_end(struct xtal_inbound *in)
 	if (!ep)
 		return XTAL_REMOTE_OPERATION;
 	xtal_lock(&ep->lock);
-	if (ep->dead) {
+	if (ep->dead || ep->held) {
+		status = ep->dead ? XTAL_REMOTE_ACCESS : XTAL_NOT_READY;
 		give_back(in);
-		status = XTAL_REMOTE_ACCESS;
 	} else if (!finish(in, XTAL_OK)) {
 		status = XTAL_REMOTE_OPERATION;
 	}

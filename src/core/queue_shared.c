@@ -200,6 +200,9 @@ bool xtal_queue_settle(struct xtal_queue *q)
 		if (q->fault && xtal_fault_holds_flush(q->fault))
 			return true;
 		q->share->flush_marked = true;
+		/* The last record of both halves: nothing is received from now on. */
+		if (q->share->endpoint)
+			xtal_endpoint_hold(q->share->endpoint, true);
 		mark(q, XTAL_FLUSH_DONE);
 	}
 	if (q->state == XTAL_QUEUE_SUSPENDED && !q->inflight && !q->share->suspend_marked) {
@@ -342,6 +345,8 @@ int xtal_queue_set_state(struct xtal_queue *q, enum xtal_queue_state state)
 		return err;
 	}
 	q->state = state;
+	if (state == XTAL_QUEUE_READY && q->share->endpoint)
+		xtal_endpoint_hold(q->share->endpoint, false);
 	xtal_queue_close_post(q);
 	xtal_queue_progress(q);
 	xtal_bias_unlock(&q->lock);

@@ -181,6 +181,16 @@ uint32_t xtal_receive_queue_take(struct xtal_receive_queue *rq, struct xtal_inbo
 	return status;
 }
 
+bool xtal_receive_queue_is_broken(struct xtal_receive_queue *rq)
+{
+	bool broken;
+
+	xtal_lock(&rq->lock);
+	broken = rq->state == XTAL_RECEIVE_ERROR;
+	xtal_unlock(&rq->lock);
+	return broken;
+}
+
 bool xtal_receive_queue_land(struct xtal_receive_queue *rq, const struct xtal_inbound *in)
 {
 	bool may;

@@ -85,7 +85,8 @@ XTAL_INTERNAL_API int xtal_endpoint_create(struct xtal_context *ctx,
 					   struct xtal_endpoint **out);
 /* Messages to it fail from now on; records that were not polled are gone. NULLs *endpoint. */
 XTAL_INTERNAL_API void xtal_endpoint_destroy(struct xtal_endpoint **endpoint);
-/* False: messages to it fail at their senders, as when it does not exist. */
-XTAL_INTERNAL_API void xtal_endpoint_accept(struct xtal_endpoint *endpoint, bool accept);
+/* True: messages to it are held back by their senders, as without a buffer; nothing is reported from
+ * then on. */
+XTAL_INTERNAL_API void xtal_endpoint_hold(struct xtal_endpoint *endpoint, bool hold);
 
 #endif

@@ -56,7 +56,7 @@ struct xtal_endpoint {
 	struct xtal_list node; /* in the context's table */
 	_Atomic uint32_t refs;
 	struct xtal_lock lock; /* held while a message lands */
-	bool dead, accepts;
+	bool dead, held;
 	struct xtal_feed feed;
 	struct xtal_lock ring_lock; /* the producers' */
 	struct xtal_receipt *ring;

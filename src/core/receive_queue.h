@@ -12,6 +12,8 @@ struct xtal_receive_queue;
 
 /* The oldest buffer becomes the message's, until used or return. A status. */
 uint32_t xtal_receive_queue_take(struct xtal_receive_queue *rq, struct xtal_inbound *in);
+/* Is its state ERROR? */
+bool xtal_receive_queue_is_broken(struct xtal_receive_queue *rq);
 /* Around each store to the buffer. False: the queue was reset meanwhile, nothing may land there. */
 bool xtal_receive_queue_land(struct xtal_receive_queue *rq, const struct xtal_inbound *in);
 void xtal_receive_queue_landed(struct xtal_receive_queue *rq, const struct xtal_inbound *in);

@@ -382,6 +382,99 @@ static void without_a_policy_any_token_will_do(void **state)
 	urma_pair_close(&p);
 }
 
+/* ---- Messages to a queue that is not ready ---- */
+
+static int64_t owner_sets_state(void *args)
+{
+	struct urma_ask *a = args;
+	urma_jetty_attr_t attr = { .mask = JETTY_STATE, .state = (urma_jetty_state_t)a->kind };
+
+	return urma_modify_jetty(a->owner->side.jetty, &attr);
+}
+
+/* Its records up to the marker; negative: another one came behind. */
+static int64_t owner_breaks(void *args)
+{
+	struct urma_ask *a = args;
+	int64_t records = 0;
+
+	a->kind = URMA_JETTY_STATE_ERROR;
+	if (owner_sets_state(a))
+		return -100;
+	for (;; records++) {
+		if (!urma_side_take(a->owner->side.jfc, &a->cr, URMA_PAIR_PATIENCE_MS))
+			return -200;
+		if (a->cr.status == URMA_CR_WR_FLUSH_ERR_DONE)
+			break;
+	}
+	suite_sleep_us(1000);
+	return urma_poll_jfc(a->owner->side.jfc, 1, &a->cr) ? -1 - records : records;
+}
+
+static void owner_becomes(struct urma_pair *p, urma_jetty_state_t state)
+{
+	struct urma_ask a = { .kind = state };
+
+	assert_int_equal(urma_pair_ask(p, owner_sets_state, &a), URMA_SUCCESS);
+}
+
+/* The marker is the last record, however many messages come in; they wait, and none is lost. */
+static void nothing_is_received_after_the_marker(void **state)
+{
+	enum {
+		MESSAGES = 8
+	};
+	struct urma_request r;
+	struct urma_pair p;
+
+	(void)state;
+	urma_pair_open(&p, 64 * KIB);
+	for (uint64_t round = 0; round < suite_scale(20); round++) {
+		struct urma_ask a = { 0 };
+		int64_t records;
+
+		urma_pair_receive(&p, p.base, 8, MESSAGES, 50);
+		for (unsigned i = 0; i < MESSAGES; i++) {
+			urma_request_send(&r, &p.peer, p.mem.data, 8);
+			urma_pair_post(&p, &r, i);
+		}
+		records = urma_pair_ask(&p, owner_breaks, &a);
+		assert_in_range(records, 0, MESSAGES);
+		owner_becomes(&p, URMA_JETTY_STATE_RESET);
+		owner_becomes(&p, URMA_JETTY_STATE_READY);
+		for (unsigned i = 0; i < MESSAGES; i++)
+			urma_pair_assert_cr(&p, i, URMA_CR_SUCCESS, 8);
+		for (int64_t i = records; i < MESSAGES; i++) {
+			urma_cr_t cr = urma_pair_owner_take(&p);
+
+			assert_int_equal(cr.status, URMA_CR_SUCCESS);
+			assert_int_equal(cr.user_ctx, 50 + i);
+		}
+	}
+	urma_pair_close(&p);
+}
+
+static void a_message_waits_until_its_target_is_ready(void **state)
+{
+	struct urma_ask a = { 0 };
+	struct urma_request r;
+	struct urma_pair p;
+
+	(void)state;
+	urma_pair_open(&p, 4 * KIB);
+	urma_pair_receive(&p, p.base, 8, 1, 50);
+	assert_int_equal(urma_pair_ask(&p, owner_breaks, &a), 0);
+	urma_request_send(&r, &p.peer, p.mem.data, 8);
+	urma_pair_post(&p, &r, 1);
+	assert_nothing_comes(&p);
+	owner_becomes(&p, URMA_JETTY_STATE_RESET);
+	assert_nothing_comes(&p);
+	owner_becomes(&p, URMA_JETTY_STATE_READY);
+	urma_pair_assert_cr(&p, 1, URMA_CR_SUCCESS, 8);
+	assert_int_equal(urma_pair_owner_take(&p).user_ctx, 50);
+	urma_pair_close(&p);
+}
+
 /* ---- Asynchronous events ---- */
 
 static void a_failure_makes_an_asynchronous_event(void **state)
@@ -427,8 +520,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_wrong_token_shows_at_the_access),
 		cmocka_unit_test(a_wrong_token_id_shows_at_the_access),
 		cmocka_unit_test(without_a_policy_any_token_will_do),
+		cmocka_unit_test(nothing_is_received_after_the_marker),
+		cmocka_unit_test(a_message_waits_until_its_target_is_ready),
 		cmocka_unit_test(a_failure_makes_an_asynchronous_event),
 	};
 
+	suite_messages = true;
 	return suite_run(argc, argv, "urma_states", tests, sizeof(tests) / sizeof(*tests), NULL);
 }

@@ -487,12 +487,22 @@ static void a_gone_endpoint_receives_nothing(void **state)
 	assert_int_equal(next(w, w->acq).status, XTAL_FLUSH_DONE);
 }
 
-static void an_endpoint_that_does_not_accept_refuses(void **state)
+static void an_endpoint_that_is_held_keeps_messages_at_their_sender(void **state)
 {
 	struct world *w = *state;
 
-	receive(w, 0, 8, 1);
-	xtal_endpoint_accept(w->ep, false);
+	receive(w, 0, 8, 1000);
+	xtal_endpoint_hold(w->ep, true);
+	send(w, 0, 8);
+	assert_nothing(w, w->acq);
+	assert_nothing(w, w->bcq);
+	assert_int_equal(xtal_receive_queue_posted(w->rq), 1);
+	xtal_endpoint_hold(w->ep, false);
+	sent(w, XTAL_OK);
+	received(w, 1000, 0, 8);
+	/* Unless its receive queue takes no more. */
+	xtal_endpoint_hold(w->ep, true);
+	assert_int_equal(xtal_receive_queue_set_state(w->rq, XTAL_RECEIVE_ERROR, NULL), 0);
 	send(w, 0, 8);
 	sent(w, XTAL_REMOTE_OPERATION);
 	assert_int_equal(next(w, w->acq).status, XTAL_FLUSH_DONE);
@@ -659,7 +669,7 @@ static int run(const char *path)
 		TEST(datagrams_are_dropped),
 		TEST(a_dropped_datagram_drops_no_other),
 		TEST(a_gone_endpoint_receives_nothing),
-		TEST(an_endpoint_that_does_not_accept_refuses),
+		TEST(an_endpoint_that_is_held_keeps_messages_at_their_sender),
 		TEST(memory_that_is_not_there_is_an_error_of_the_receiver),
 		TEST(memory_that_is_not_there_is_an_error_of_the_sender),
 		TEST(destroying_ends_what_is_held),
