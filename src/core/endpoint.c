@@ -193,7 +193,7 @@ static uint32_t take(struct xtal_feed *f, uint32_t count, struct xtal_record *ou
 		out[n] = (struct xtal_record){
 			.user = r->user,
 			.owner = ep->attr.owner,
-			.local_id = ep->attr.id,
+			.local_id = ep->attr.record_id,
 			.len = r->len,
 			.status = r->status,
 			.opcode = r->opcode,
@@ -290,6 +290,8 @@ int xtal_endpoint_create(struct xtal_context *ctx, const struct xtal_endpoint_at
 		return -ENOMEM;
 	ep->ctx = ctx;
 	ep->attr = *attr;
+	if (!ep->attr.record_id)
+		ep->attr.record_id = attr->id;
 	atomic_store(&ep->refs, 1);
 	xtal_feed_attach(&ep->feed, attr->cq, &endpoint_feed);
 	xtal_lock(&ctx->endpoints_lock);

@@ -63,7 +63,8 @@ XTAL_INTERNAL_API int xtal_receive_queue_set_state(struct xtal_receive_queue *rq
 						   struct xtal_endpoint *flushed);
 
 struct xtal_endpoint_attr {
-	uint32_t id; /* unique among the context's endpoints of its kind, but for sharing */
+	uint32_t id;        /* unique among the context's endpoints of its kind, but for sharing */
+	uint32_t record_id; /* what its records call it; 0: id */
 	bool jetty;
 	uint32_t token;
 	bool token_valid; /* false: any token, or none, is accepted */

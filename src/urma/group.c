@@ -37,6 +37,7 @@ static int open_endpoint(struct ub_group *g, const struct ub_jetty *j, struct xt
 	struct ub_jfr *jfr = ub_jfr_of(j->pub.jetty_cfg.shared.jfr);
 	struct xtal_endpoint_attr attr = {
 		.id = g->pub.jetty_grp_id.id,
+		.record_id = j->send.id,
 		.jetty = true,
 		.token = g->pub.cfg.token_value.token,
 		.token_valid = g->pub.cfg.flag.bs.token_policy == URMA_TOKEN_PLAIN_TEXT,

@@ -51,9 +51,6 @@ static void fill_received(const struct ub_jfc *j, urma_cr_t *cr, const struct xt
 	} else {
 		cr->imm_data = r->imm;
 	}
-	/* The record of a group's endpoint has the group's number; its owner is the member. */
-	if (r->flags & XTAL_RECORD_JETTY)
-		cr->local_id = ((const urma_jetty_t *)r->owner)->jetty_id.id;
 }
 
 static inline void fill(const struct ub_jfc *j, urma_cr_t *cr, const struct xtal_record *r)

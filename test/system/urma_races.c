@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: timeout=120 */
+/*
+ * Threads that share a completion queue: some poll it while another makes and deletes queues that
+ * complete there. A record may outlive its queue in the hands of the thread that polled it, and is
+ * whole even so.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "lib/suite.h"
+#include "lib/urma_fixture.h"
+
+#define POLLERS  3
+#define MESSAGES 8
+
+static atomic_bool enough;
+static _Atomic uint64_t received, wrong;
+
+static void *poll_on(void *arg)
+{
+	urma_cr_t cr[16];
+
+	(void)arg;
+	while (!atomic_load(&enough)) {
+		int n = urma_poll_jfc(jfc, 16, cr);
+
+		for (int i = 0; i < n; i++) {
+			if (cr[i].status || !cr[i].flag.bs.s_r)
+				continue;
+			atomic_fetch_add(&received, 1);
+			if (cr[i].imm_data != cr[i].local_id)
+				atomic_fetch_add(&wrong, 1);
+		}
+	}
+	return NULL;
+}
+
+/* Messages that say whom they are for. */
+static void send_to(urma_jetty_t *from, const urma_jetty_t *to)
+{
+	urma_rjetty_t r = { .jetty_id = to->jetty_id,
+			    .trans_mode = URMA_TM_RM,
+			    .type = URMA_JETTY };
+	urma_target_jetty_t *target = urma_import_jetty(ctx, &r, NULL);
+	urma_jfs_wr_t wr = { .opcode = URMA_OPC_SEND_IMM,
+			     .tjetty = target,
+			     .send.imm_data = to->jetty_id.id },
+		      *bad;
+	urma_jfr_wr_t receive = { .user_ctx = 1 }, *bad_receive;
+
+	assert_non_null(target);
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		/* Either may be full: the others are not served in step. */
+		urma_post_jetty_recv_wr(from, &receive, &bad_receive);
+		urma_post_jetty_send_wr(from, &wr, &bad);
+	}
+	assert_int_equal(urma_unimport_jetty(target), URMA_SUCCESS);
+}
+
+static void records_are_whole_when_their_queue_is_deleted(void **state)
+{
+	urma_jfr_t *jfr = make_jfr(URMA_TM_RM);
+	pthread_t pollers[POLLERS];
+
+	(void)state;
+	for (unsigned i = 0; i < POLLERS; i++)
+		assert_int_equal(pthread_create(&pollers[i], NULL, poll_on, NULL), 0);
+	for (uint64_t i = 0; i < suite_scale(100000); i++) {
+		urma_jetty_t *jetty = make_jetty(jfr);
+
+		assert_non_null(jetty);
+		send_to(jetty, jetty);
+		assert_int_equal(urma_delete_jetty(jetty), URMA_SUCCESS);
+	}
+	atomic_store(&enough, true);
+	for (unsigned i = 0; i < POLLERS; i++)
+		pthread_join(pollers[i], NULL);
+	assert_true(atomic_load(&received) > 0);
+	assert_int_equal(atomic_load(&wrong), 0);
+	assert_int_equal(urma_delete_jfr(jfr), URMA_SUCCESS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(records_are_whole_when_their_queue_is_deleted),
+	};
+
+	setenv("XTAL_LOG", "/dev/null", 0);
+	return cmocka_run_group_tests(tests, fixture_open, fixture_close);
+}
