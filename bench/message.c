@@ -236,7 +236,7 @@ int main(int argc, char **argv)
 	if (opt.size < 8 || opt.count > MAX_WAYS)
 		bench_die("messages have at least 8 bytes; up to %d ways", MAX_WAYS);
 	span = (opt.size + LINE - 1) / LINE * LINE;
-	side.memory = BENCH_MALLOC;
+	side.memory = (enum bench_memory)opt.memory;
 	side.len = (RECEIVES + 1) * span;
 	shared = bench_shared(3 * LINE);
 	atomic_store(control(), 0);

@@ -48,6 +48,7 @@ def urma_rows():
          "urma_write.map1.cdma", "time", 1.2),
         ("  8 B SEND, half the round trip, ring; cache line", "message.ring.urma",
          "message.ring.raw", "time", 2.0),
+        ("  the same in memory of xtal_alloc", "message.alloc.urma", "message.alloc.raw", "time", 2.0),
         ("  the same, tcp; bare socket", "message.tcp.urma", "message.tcp.socket", "time", 1.3),
     ]
     for op in ("write", "read"):

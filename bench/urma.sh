@@ -18,5 +18,6 @@ for path in ring tcp; do # messages travel so; there is no shorter way for them
 			--size $size --batch 16 urma
 	done
 done
-XTAL_PATHS=ring measure message.ring message raw urma
-XTAL_PATHS=tcp measure message.tcp message socket urma
+XTAL_PATHS=ring measure message.ring message --memory malloc raw urma
+XTAL_PATHS=ring measure message.alloc message --memory alloc raw urma
+XTAL_PATHS=tcp measure message.tcp message --memory malloc socket urma

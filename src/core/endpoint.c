@@ -472,12 +472,17 @@ uint32_t xtal_inbound_begin(struct xtal_inbound *in, struct xtal_context *ctx,
 static int put_piece(struct xtal_context *ctx, _Atomic uint64_t *word, uint64_t addr,
 		     const uint8_t *src, uint64_t len)
 {
-	void *dst = (void *)(uintptr_t)addr;
-	int err;
-
 	/* It need not be registered. In any case it may be gone since it was posted. */
-	xtal_registry_enter_local(&ctx->registry, ctx->number, addr, len, word);
-	err = xtal_os_guarded_put(dst, src, len);
+	const struct xtal_segment *seg =
+		xtal_registry_announce(&ctx->registry, ctx->number, addr, len, word);
+	struct xtal_object *object = seg ? seg->backing.object : NULL;
+	uint8_t *alias = object ? xtal_object_alias(object) : NULL;
+	int err = 0;
+
+	if (alias)
+		memcpy(alias + seg->backing.offset + (addr - seg->addr), src, len);
+	else
+		err = xtal_os_guarded_put((void *)(uintptr_t)addr, src, len);
 	/* Release: the memory was touched before. Partner: xtal_lanes_busy(). */
 	atomic_store_explicit(word, 0, memory_order_release);
 	return err;

@@ -100,6 +100,7 @@ static void after_fork_child(void)
 	xtal_revoke_fork_child();
 	xtal_security_fork_child();
 	xtal_adopt_fork_child();
+	xtal_object_fork_child();
 	xtal_fault_fork_child();
 	release_after_fork();
 }

@@ -30,6 +30,16 @@ void xtal_object_fork_unlock(void)
 	xtal_unlock(&objects_lock);
 }
 
+void xtal_object_fork_child(void)
+{
+	for (struct xtal_list *n = objects.next; n != &objects; n = n->next) {
+		struct xtal_object *o = xtal_container_of(n, struct xtal_object, node);
+
+		o->second = NULL;
+		atomic_store_explicit(&o->alias, NULL, memory_order_relaxed);
+	}
+}
+
 uint64_t xtal_object_number(void)
 {
 	uint64_t number;
@@ -176,9 +186,44 @@ void xtal_object_put(struct xtal_object *o)
 		xtal_list_remove(&o->node);
 	xtal_unlock(&objects_lock);
 	if (o) {
+		if (o->second)
+			xtal_os_unmap(o->second, o->len);
 		xtal_os_close(o->fd);
 		free(o);
 	}
+}
+
+static __attribute__((noinline)) uint8_t *make_alias(struct xtal_object *o)
+{
+	void *map;
+
+	xtal_lock(&objects_lock);
+	if (o->addr && !o->second && !xtal_os_map(o->fd, 0, o->len, true, &map)) {
+		o->second = map;
+		/* Release, as below. Partner: xtal_object_alias(). */
+		atomic_store_explicit(&o->alias, map, memory_order_release);
+	}
+	if (!o->second)
+		atomic_store_explicit(&o->without_alias, true, memory_order_relaxed);
+	map = atomic_load_explicit(&o->alias, memory_order_relaxed);
+	xtal_unlock(&objects_lock);
+	return map;
+}
+
+uint8_t *xtal_object_alias(struct xtal_object *o)
+{
+	uint8_t *alias = atomic_load_explicit(&o->alias, memory_order_acquire);
+
+	if (alias || !o->ours || atomic_load_explicit(&o->without_alias, memory_order_relaxed))
+		return alias;
+	return make_alias(o);
+}
+
+/* Under the lock. */
+static void forget_alias(struct xtal_object *o)
+{
+	atomic_store_explicit(&o->without_alias, true, memory_order_relaxed);
+	atomic_store_explicit(&o->alias, NULL, memory_order_relaxed);
 }
 
 void *xtal_alloc(size_t len)
@@ -223,10 +268,12 @@ void xtal_free(void *ptr)
 		return;
 	xtal_lock(&objects_lock);
 	o = ours_at((uintptr_t)ptr, 1);
-	if (o && o->addr == ptr)
+	if (o && o->addr == ptr) {
 		o->addr = NULL;
-	else
+		forget_alias(o);
+	} else {
 		o = NULL;
+	}
 	xtal_unlock(&objects_lock);
 	if (!o) {
 		xtal_refuse("xtal",
@@ -247,6 +294,9 @@ int xtal_object_replace(struct xtal_object *o)
 	err = o->addr ? xtal_os_object_create("xtal-alloc", o->len, false, &fd, NULL) : 0;
 	if (!err && o->addr)
 		err = xtal_os_fence_replace(o->addr, o->len, o->fd, fd);
+	/* Its segments are moving: nobody is there. */
+	if (!err && o->second && xtal_os_map_over(o->second, o->len, fd, 0))
+		forget_alias(o);
 	if (!err && o->addr) {
 		int old = o->fd;
 

@@ -350,8 +350,8 @@ static struct xtal_segment *lock_local(struct xtal_registry *r, uint64_t addr, u
 	}
 }
 
-int xtal_registry_enter_local(struct xtal_registry *r, uint32_t context_number, uint64_t addr,
-			      uint64_t len, _Atomic uint64_t *word)
+struct xtal_segment *xtal_registry_announce(struct xtal_registry *r, uint32_t context_number,
+					    uint64_t addr, uint64_t len, _Atomic uint64_t *word)
 {
 	struct xtal_segment *seg = lock_local(r, addr, len);
 
@@ -361,7 +361,13 @@ int xtal_registry_enter_local(struct xtal_registry *r, uint32_t context_number, 
 				      memory_order_relaxed);
 	}
 	xtal_unlock(&r->lock);
-	return seg ? 0 : XTAL_LOCAL_ACCESS;
+	return seg;
+}
+
+int xtal_registry_enter_local(struct xtal_registry *r, uint32_t context_number, uint64_t addr,
+			      uint64_t len, _Atomic uint64_t *word)
+{
+	return xtal_registry_announce(r, context_number, addr, len, word) ? 0 : XTAL_LOCAL_ACCESS;
 }
 
 int xtal_registry_local(struct xtal_registry *r, uint64_t addr, uint64_t len,

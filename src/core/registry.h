@@ -70,9 +70,12 @@ int xtal_registry_enter(struct xtal_registry *r, uint32_t context_number,
 			const struct xtal_access *access, _Atomic uint64_t *word,
 			struct xtal_found *out);
 
-/* Any segment that covers the range, for local use; announced in *word. 0 or
- * XTAL_LOCAL_ACCESS. Token and rights are not looked at. Waits while its pages are being
- * exchanged; so the caller announces no other segment. */
+/* Any segment that covers the range, for local use; announced in *word. NULL: there is none. Token
+ * and rights are not looked at. Waits while its pages are being exchanged; so the caller announces
+ * no other segment. */
+struct xtal_segment *xtal_registry_announce(struct xtal_registry *r, uint32_t context_number,
+					    uint64_t addr, uint64_t len, _Atomic uint64_t *word);
+/* The same as a status: 0 or XTAL_LOCAL_ACCESS. */
 int xtal_registry_enter_local(struct xtal_registry *r, uint32_t context_number, uint64_t addr,
 			      uint64_t len, _Atomic uint64_t *word);
 /* The same without announcing: the user looks at the slot's word himself. */

@@ -19,14 +19,17 @@
 #include <cmocka.h>
 
 #include "core/channel.h"
-#include "core/context.h"
+#include "core/context_impl.h"
 #include "core/inbound.h"
 #include "core/queue.h"
 #include "core/receive_impl.h"
+#include "core/registry.h"
 #include "core/segment.h"
 #include "core/shared_cq.h"
+#include "lib/child.h"
 #include "lib/proc.h"
 #include "core/log.h"
+#include "xtal.h"
 
 #define ID    0x30001u
 #define DEPTH 64u
@@ -252,6 +255,59 @@ static void a_registered_buffer_may_be_gone(void **state)
 	xtal_segment_unregister(&seg);
 }
 
+/* A message to there ends so, and lies there when that is well. */
+static bool receives(struct world *w, void *at, const char *text, uint32_t status)
+{
+	struct xtal_sge sge = { (uintptr_t)at, strlen(text) };
+	struct xtal_inbound in = { 0 };
+	struct xtal_record r;
+
+	if (xtal_receive_queue_post(w->rq, &sge, 1, 1) || begin(w, &in, sge.len) ||
+	    put(&in, 0, text) != (status ? XTAL_REMOTE_OPERATION : XTAL_OK) ||
+	    (!status && xtal_inbound_end(&in)))
+		return false;
+	return xtal_shared_cq_poll(w->cq, 1, &r) == 1 && r.status == status &&
+	       (status || memcmp(at, text, sge.len) == 0);
+}
+
+/* In a context of its own the child may use what it has inherited. */
+static void receive_in_child(void *arg)
+{
+	void *state;
+	int err = setup(&state);
+
+	EXPECT(!err && receives(state, arg, "in a child", XTAL_OK));
+}
+
+/* It is stored to without a system call, where it is mapped once more: that follows what happens to it. */
+static void a_buffer_of_ours_may_be_gone(void **state)
+{
+	struct world *w = *state;
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *memory = xtal_alloc(4 * page);
+	struct xtal_segment_attr sa = { (uintptr_t)memory + page, 2 * page,
+					.rights = XTAL_RIGHT_READ };
+	struct xtal_moving moving = { 0 };
+	struct xtal_segment *seg;
+
+	assert_non_null(memory);
+	assert_int_equal(xtal_segment_register(w->ctx, &sa, &seg), 0);
+	assert_true(receives(w, memory + page + 17, "received", XTAL_OK));
+	assert_non_null(atomic_load(&seg->backing.object->alias));
+	moving.object = seg->backing.object;
+	assert_int_equal(xtal_registry_move(&w->ctx->registry, &moving, true, NULL), 1);
+	if (!xtal_object_replace(seg->backing.object)) {
+		assert_memory_equal(memory + page + 17, "received", 8);
+		assert_non_null(atomic_load(&seg->backing.object->alias));
+	}
+	assert_int_equal(xtal_registry_move(&w->ctx->registry, &moving, false, NULL), 1);
+	assert_true(receives(w, memory + 2 * page, "replaced", XTAL_OK));
+	assert_int_equal(child_run(receive_in_child, memory + page), 0);
+	xtal_free(memory);
+	assert_true(receives(w, memory + page, "is gone", XTAL_LOCAL_ACCESS));
+	xtal_segment_unregister(&seg);
+}
+
 /* A program that closes too early hears what is left, and may go on. */
 static void a_context_in_use_is_not_closed(void **state)
 {
@@ -343,6 +399,7 @@ int main(void)
 		TEST(what_is_posted_in_error_is_flushed),
 		TEST(messages_that_come_in_together_all_have_room),
 		TEST(a_registered_buffer_may_be_gone),
+		TEST(a_buffer_of_ours_may_be_gone),
 		TEST(a_context_in_use_is_not_closed),
 		TEST(a_source_that_was_withdrawn_is_not_read),
 	};
