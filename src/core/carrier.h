@@ -15,6 +15,7 @@ struct xtal_grant;
 struct xtal_link;
 struct xtal_queue;
 struct xtal_remote;
+struct xtal_request;
 
 /* "mine": the queue whose lock the caller holds, or NULL: all other queues whose operations end
  * are kicked. None of the functions blocks. */
@@ -42,6 +43,10 @@ struct xtal_carrier {
 
 	/* Sends what the requester has, as much as fits. */
 	void (*send)(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine);
+	/* Sends a whole SEND of few bytes, when nothing is in front of it. False: it does not, and
+	 * nothing happened. NULL: never. */
+	bool (*send_short)(struct xtal_link *link, const struct xtal_request *request,
+			   const uint8_t *data, uint64_t now);
 	/* Takes the answers that have come; true when there was any. A peer that breaks the
 	 * protocol: xtal_link_fail_later(). */
 	bool (*receive)(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine);

@@ -5,6 +5,10 @@
  */
 #include "core/carrier.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "core/connect.h"
 #include "core/link.h"
 #include "core/log.h"
@@ -12,6 +16,7 @@
 #include "core/queue_impl.h"
 #include "os/sock.h"
 #include "os/thread.h"
+#include "wire/short.h"
 #include "xtal.h"
 
 /* How long what the owner has begun may take once its operation is overdue. */
@@ -35,6 +40,40 @@ static void look_at_ring(struct xtal_link *link, uint64_t now)
 	xtal_requester_progress(&link->requester, link->requester.acked + 1, now);
 }
 
+/* Without memory for them all SENDs go the long way. */
+static void need_models(struct xtal_link *link)
+{
+	if (xtal_unlikely(!link->models))
+		link->models = calloc(1, sizeof(*link->models));
+}
+
+/* Puts the next frame into the ring, but does not publish it. 0, -EAGAIN (no room) or a status. */
+static int put_frame(struct xtal_link *link, struct xtal_pending *p,
+		     const struct xtal_requester_frame *frame)
+{
+	const struct xtal_msg *m = &frame->msg;
+	uint8_t data[XTAL_SHORT_PAYLOAD];
+	struct xtal_ring_slot slot;
+	uint32_t status;
+
+	if (m->type == XTAL_MSG_SEND && m->total <= sizeof(data)) {
+		need_models(link);
+		if (xtal_ring_reserve_short(&link->ring, &slot))
+			return -EAGAIN;
+		status = xtal_messages_copy(link, p, 0, data, m->payload, false);
+		if (status || xtal_short_encode(link->models, m, data, slot.header))
+			return (int)status;
+	}
+	if (xtal_ring_reserve(&link->ring, m->payload, &slot))
+		return -EAGAIN;
+	status = xtal_messages_copy(link, p, frame->local_offset, slot.payload, m->payload, false);
+	if (status)
+		return (int)status;
+	xtal_msg_encode(m, slot.header);
+	xtal_short_note(link->models, m);
+	return 0;
+}
+
 static void ring_send(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine)
 {
 	struct xtal_requester_frame frame;
@@ -43,12 +82,10 @@ static void ring_send(struct xtal_link *link, uint64_t now, const struct xtal_qu
 
 	while (xtal_requester_next_frame(&link->requester, now, &frame)) {
 		struct xtal_pending *p = (struct xtal_pending *)(uintptr_t)frame.cookie;
-		uint32_t status;
+		int status = put_frame(link, p, &frame);
 
-		if (xtal_ring_reserve(&link->ring, frame.msg.payload, &slot))
+		if (status == -EAGAIN)
 			break;
-		status = xtal_messages_copy(link, p, frame.local_offset, slot.payload,
-					    frame.msg.payload, false);
 		if (status) {
 			bool silent = frame.local_offset == 0;
 
@@ -56,11 +93,10 @@ static void ring_send(struct xtal_link *link, uint64_t now, const struct xtal_qu
 			 * gives its place in the window back. */
 			link->ping |= !silent;
 			xtal_requester_abandon(&link->requester, frame.cookie, silent);
-			xtal_messages_finish(p, status, mine);
+			xtal_messages_finish(p, (uint32_t)status, mine);
 			xtal_messages_end_orphans(link, mine);
 			continue;
 		}
-		xtal_msg_encode(&frame.msg, slot.header);
 		xtal_requester_sent(&link->requester);
 		wake |= xtal_ring_publish(&link->ring);
 	}
@@ -75,9 +111,33 @@ static void ring_send(struct xtal_link *link, uint64_t now, const struct xtal_qu
 	look_at_ring(link, now); /* last: the owner's word comes from its core */
 }
 
-/* One answer. Errors: -EPROTO. */
-static int take_answer(struct xtal_link *link, const uint8_t *header, const uint8_t *payload,
-		       size_t len, uint64_t now, const struct xtal_queue *mine)
+static bool ring_send_short(struct xtal_link *link, const struct xtal_request *request,
+			    const uint8_t *data, uint64_t now)
+{
+	struct xtal_ring_slot slot;
+	struct xtal_msg m;
+
+	need_models(link);
+	/* There is room for either form. */
+	if (link->ping || xtal_ring_reserve(&link->ring, request->len, &slot) ||
+	    !xtal_requester_submit_sent(&link->requester, request, now, &m))
+		return false;
+	if (xtal_ring_reserve_short(&link->ring, &slot) ||
+	    !xtal_short_encode(link->models, &m, data, slot.header)) {
+		xtal_ring_reserve(&link->ring, request->len, &slot);
+		memcpy(slot.payload, data, request->len);
+		xtal_msg_encode(&m, slot.header);
+		xtal_short_note(link->models, &m);
+	}
+	if (xtal_ring_publish(&link->ring))
+		ring_doorbell(link);
+	return true;
+}
+
+/* One answer; brief: in its short form. Errors: -EPROTO. */
+static int take_answer(struct xtal_link *link, bool brief, const uint8_t *header,
+		       const uint8_t *payload, size_t len, uint64_t now,
+		       const struct xtal_queue *mine)
 {
 	struct xtal_requester_effect e;
 	struct xtal_pending *p;
@@ -85,7 +145,8 @@ static int take_answer(struct xtal_link *link, const uint8_t *header, const uint
 	uint32_t status = XTAL_OK;
 	uint64_t old[2];
 	const char *why = "";
-	int err = xtal_msg_decode_frame(header, len, &m, &why);
+	int err = brief ? xtal_short_decode(link->models, header, &m, &payload, &why)
+			: xtal_msg_decode_frame(header, len, &m, &why);
 
 	if (!err)
 		err = xtal_requester_receive(&link->requester, &m, now, &e, &why);
@@ -126,8 +187,8 @@ static bool ring_receive(struct xtal_link *link, uint64_t now, const struct xtal
 	bool any = false;
 	int n;
 
-	while ((n = xtal_ring_peek(&link->ring, &header, &payload, &len)) == 1) {
-		int err = take_answer(link, header, payload, len, now, mine);
+	while ((n = xtal_ring_peek(&link->ring, &header, &payload, &len)) > 0) {
+		int err = take_answer(link, n == 2, header, payload, len, now, mine);
 
 		if (xtal_ring_release(&link->ring))
 			ring_doorbell(link);
@@ -194,6 +255,7 @@ const struct xtal_carrier xtal_carrier_ring = {
 	.stop = xtal_connect_stop,
 	.close = xtal_connect_close,
 	.send = ring_send,
+	.send_short = ring_send_short,
 	.receive = ring_receive,
 	.before_sleep = ring_before_sleep,
 	.after_sleep = ring_after_sleep,

@@ -556,4 +556,5 @@ void xtal_connect_close(struct xtal_link *link)
 		xtal_os_unmap(link->table, sizeof(struct xtal_slot_table));
 	if (link->memory)
 		xtal_os_unmap(link->memory, link->memory_len);
+	free(link->models);
 }

@@ -37,9 +37,10 @@ struct xtal_serving {
 	bool by_program;           /* whoever serves now is no agent */
 	bool reported, urgent;     /* now: a message has come; something else has */
 	_Atomic bool held;         /* answers are */
-	_Atomic bool sent;         /* the program has sent something, too */
-	uint64_t reported_at;      /* ns: when the last poll brought messages; 0: it did not */
-	unsigned prompt;           /* so often in a row was the next poll soon after */
+	_Atomic uint64_t sent_at;  /* ns: when the program last sent something; 0: not yet */
+	uint64_t served_at;   /* ns: when one of the messages that have come now was taken, or 0 */
+	uint64_t reported_at; /* ns: when the last poll brought messages; 0: it did not */
+	unsigned prompt;      /* so often in a row did the program send something soon after */
 };
 
 /* Locks, in the order in which they may be taken:

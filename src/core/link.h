@@ -32,6 +32,7 @@ enum xtal_link_state {
 };
 
 struct xtal_carrier;
+struct xtal_short_models;
 
 struct xtal_link {
 	_Atomic uint32_t refs;
@@ -75,6 +76,7 @@ struct xtal_link {
 
 	struct xtal_tcp_link *tcp; /* what the tcp carrier has; NULL: another carries it */
 	struct xtal_ring_end ring;
+	struct xtal_short_models *models; /* of SENDs in the ring; NULL before the first */
 	struct xtal_requester requester;
 	struct xtal_requester_slot slots[XTAL_LINK_WINDOW];
 	struct xtal_lane lane;      /* for data that arrives in messages */

@@ -123,6 +123,39 @@ void xtal_messages_poll(struct xtal_link *link, const struct xtal_queue *mine, b
 	xtal_unlock_fair(&link->lock);
 }
 
+/* Under the link's lock: the requester has the operation. */
+static void under_way(struct xtal_link *link, struct xtal_pending *p)
+{
+	atomic_fetch_add_explicit(&link->refs, 1, memory_order_relaxed);
+	p->link = link;
+	p->state = XTAL_PENDING_MESSAGE;
+	if (!link->draining)
+		xtal_agent_join_drain(&link->drain);
+	link->draining = true;
+}
+
+bool xtal_messages_submit_short(struct xtal_link *link, struct xtal_pending *p, const uint8_t *data,
+				uint64_t now)
+{
+	struct xtal_request r = {
+		.cookie = (uintptr_t)p,
+		.tid = p->op.remote.tid,
+		.deadline = now + p->queue->timeout_ns,
+		.limit = p->queue->timeout_ns,
+	};
+	bool sent = false;
+
+	xtal_send_request(p, &r);
+	xtal_lock(&link->lock);
+	if (atomic_load(&link->state) == XTAL_LINK_UP && link->carrier->send_short &&
+	    link->carrier->send_short(link, &r, data, now)) {
+		under_way(link, p);
+		sent = true;
+	}
+	xtal_unlock(&link->lock);
+	return sent;
+}
+
 int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 {
 	const struct xtal_op *op = &p->op;
@@ -191,13 +224,8 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 	} else {
 		err = xtal_requester_submit(&link->requester, &r);
 		if (!err) {
-			atomic_fetch_add_explicit(&link->refs, 1, memory_order_relaxed);
-			p->link = link;
-			p->state = XTAL_PENDING_MESSAGE;
+			under_way(link, p);
 			p->notify_sent = r.flags & XTAL_MSG_NOTIFY;
-			if (!link->draining)
-				xtal_agent_join_drain(&link->drain);
-			link->draining = true;
 			send_more(link, now, p->queue);
 		} else if (err == -EAGAIN) {
 			link->crowded = true;
@@ -207,7 +235,7 @@ int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p)
 		}
 	}
 	xtal_unlock(&link->lock);
-	xtal_server_answer(link->ctx);
+	xtal_server_answer(link->ctx, now);
 	return err;
 }
 

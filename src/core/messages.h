@@ -22,6 +22,11 @@ void xtal_messages_close(struct xtal_link *link);
  */
 int xtal_messages_submit(struct xtal_link *link, struct xtal_pending *p);
 
+/* The same for a SEND of few bytes, which lie at data, if it can be sent at this moment. False:
+ * nothing happened. Then xtal_server_answer(). */
+bool xtal_messages_submit_short(struct xtal_link *link, struct xtal_pending *p, const uint8_t *data,
+				uint64_t now);
+
 /* Sends what fits and takes the answers that came. Queues other than mine whose operations
  * ended are kicked. user: called by a program's polling thread. */
 void xtal_messages_poll(struct xtal_link *link, const struct xtal_queue *mine, bool user);

@@ -42,6 +42,17 @@ struct xtal_sharing {
 	struct xtal_pending *parked_last; /* while any is parked */
 };
 
+/* The message that the next one would follow has ended, and was not received. (One that was, and is
+ * another operation by now, has not ended.) */
+static inline bool xtal_send_follows_failed(const struct xtal_sharing *share)
+{
+	struct xtal_pending *last = share->last_send;
+
+	return last && !share->datagram &&
+	       atomic_load_explicit(&last->done, memory_order_acquire) &&
+	       atomic_load_explicit(&last->status, memory_order_relaxed) != XTAL_OK;
+}
+
 /* All under the lock. Posted in ERROR: it is kept. Errors: -EAGAIN (depth are), -ENOMEM. */
 int xtal_queue_keep(struct xtal_queue *q, const struct xtal_op *op);
 

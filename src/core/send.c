@@ -149,17 +149,6 @@ static bool end_alone(struct xtal_queue *q, struct xtal_pending *p, uint32_t sta
 	return true;
 }
 
-/* The message that the next one would follow has ended, and was not received. (One that was, and is
- * another operation by now, has not ended.) */
-static bool follows_failed(const struct xtal_sharing *share)
-{
-	struct xtal_pending *last = share->last_send;
-
-	return last && !share->datagram &&
-	       atomic_load_explicit(&last->done, memory_order_acquire) &&
-	       atomic_load_explicit(&last->status, memory_order_relaxed) != XTAL_OK;
-}
-
 bool xtal_send_start(struct xtal_queue *q, struct xtal_pending *p)
 {
 	struct xtal_sharing *share = q->share;
@@ -167,7 +156,7 @@ bool xtal_send_start(struct xtal_queue *q, struct xtal_pending *p)
 	bool begun = true;
 	int result;
 
-	if ((p->tries && xtal_os_now() < share->again_at) || follows_failed(share))
+	if ((p->tries && xtal_os_now() < share->again_at) || xtal_send_follows_failed(share))
 		return false;
 	if (!local_is_good(q, &p->op))
 		return end_alone(q, p, XTAL_LOCAL_ACCESS);

@@ -20,6 +20,7 @@
 #include "os/thread.h"
 #include "os/vm.h"
 #include "wire/control.h"
+#include "wire/short.h"
 #include "xtal.h"
 
 /* Messages of one peer that are taken in one go. */
@@ -56,6 +57,7 @@ void xtal_session_end(struct xtal_session *s, const char *why)
 	xtal_engine_close_fd(s->death.fd);
 	if (s->memory)
 		xtal_os_unmap(s->memory, s->memory_len);
+	free(s->models);
 	free(s);
 }
 
@@ -92,12 +94,16 @@ static uint32_t serve_send(struct xtal_session *s, const struct xtal_responder_e
 static bool send_answer(struct xtal_session *s, const struct xtal_msg *answer, const char **why)
 {
 	struct xtal_ring_slot slot;
+	bool brief = !answer->payload && !xtal_ring_reserve_short(&s->ring, &slot) &&
+		     xtal_short_encode(s->models, answer, NULL, slot.header);
 
-	if (xtal_ring_reserve(&s->ring, answer->payload, &slot)) {
-		*why = "no room for an answer";
-		return false;
+	if (!brief) {
+		if (xtal_ring_reserve(&s->ring, answer->payload, &slot)) {
+			*why = "no room for an answer";
+			return false;
+		}
+		xtal_msg_encode(answer, slot.header);
 	}
-	xtal_msg_encode(answer, slot.header);
 	if (xtal_ring_publish(&s->ring))
 		xtal_os_nudge(s->sock.fd);
 	return true;
@@ -115,10 +121,22 @@ static void answer_held(struct xtal_session *s)
 		xtal_os_nudge(s->sock.fd);
 }
 
+/* A frame as it came; brief: in its short form. */
+static bool decode(struct xtal_session *s, bool brief, const uint8_t *header,
+		   const uint8_t **payload, size_t len, struct xtal_msg *m, const char **why)
+{
+	if (brief)
+		return !xtal_short_decode(s->models, header, m, payload, why);
+	if (xtal_msg_decode_frame(header, len, m, why))
+		return false;
+	xtal_short_note(s->models, m);
+	return true;
+}
+
 /* Under the serving lock. A reply is made in place; the effect's payload is in the ring. The answer may
  * be held. */
-static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8_t *payload,
-		      size_t len, const char **why)
+static bool serve_one(struct xtal_session *s, bool brief, const uint8_t *header,
+		      const uint8_t *payload, size_t len, const char **why)
 {
 	struct xtal_responder_effect e;
 	struct xtal_ring_slot slot;
@@ -126,7 +144,7 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 	uint64_t old[2] = { 0, 0 }, now;
 	uint32_t status = XTAL_OK;
 
-	if (xtal_msg_decode_frame(header, len, &m, why))
+	if (!decode(s, brief, header, &payload, len, &m, why))
 		return false;
 	now = xtal_os_now(); /* also the stamp of the answer, which may be early, not late */
 	xtal_responder_feed(&s->responder, &m, now, &e);
@@ -163,10 +181,12 @@ static bool serve_one(struct xtal_session *s, const uint8_t *header, const uint8
 			status = xtal_execute_atomic(s->ctx, &s->lane, &e, old);
 		else
 			status = serve_send(s, &e, payload, &old[0]);
-		if (e.kind == XTAL_RESPONDER_SEND && !status && e.last)
+		if (e.kind == XTAL_RESPONDER_SEND && !status && e.last) {
 			s->ctx->serving.reported = true;
-		else
+			s->ctx->serving.served_at = now;
+		} else {
 			s->ctx->serving.urgent = true;
+		}
 		if (!xtal_responder_result(&s->responder, &e, (enum xtal_status)status, old, now,
 					   &answer))
 			return true;
@@ -190,6 +210,8 @@ static bool serve(struct xtal_session *s)
 
 	if (s->held)
 		answer_held(s);
+	if (!s->stalled && xtal_ring_is_empty(&s->ring))
+		return false;
 	for (unsigned i = 0; i < MAX_FRAMES && !s->broken; i++) {
 		uint64_t unused;
 		int n;
@@ -199,7 +221,7 @@ static bool serve(struct xtal_session *s)
 			n = xtal_ring_peek(&s->ring, &header, &payload, &len);
 		else /* full, or the initiator's counter makes no sense */
 			n = xtal_ring_consumed(&s->ring, &unused);
-		if (n > 0 && !serve_one(s, header, payload, len, &why))
+		if (n > 0 && !serve_one(s, n == 2, header, payload, len, &why))
 			n = -EPROTO;
 		if (n < 0)
 			s->broken = why;
@@ -244,7 +266,7 @@ bool xtal_server_is_polled(struct xtal_context *ctx, uint64_t now)
 
 /*
  * To answer takes about as long as to send the program's own next message. So while the program
- * sends one, and polls again this soon, after each message, it sees a message before that is answered: which is done
+ * sends one this soon after each message, it sees a message before that is answered: which is done
  * behind its own next message, by the next poll, or by the agent.
  */
 #define PROMPT_NS 20000u
@@ -268,13 +290,13 @@ void xtal_serving_look(struct xtal_serving *serving, uint64_t now)
 /* A poll, the first one after messages. */
 static void note_return(struct xtal_serving *serving)
 {
-	if (xtal_os_now() - serving->reported_at > PROMPT_NS ||
-	    !atomic_load_explicit(&serving->sent, memory_order_relaxed))
+	uint64_t sent_at = atomic_load_explicit(&serving->sent_at, memory_order_relaxed);
+
+	if (sent_at < serving->reported_at || sent_at - serving->reported_at > PROMPT_NS)
 		serving->prompt = 0;
 	else if (serving->prompt < PROMPT)
 		serving->prompt++;
 	serving->reported_at = 0;
-	atomic_store_explicit(&serving->sent, false, memory_order_relaxed);
 }
 
 static bool drain(struct xtal_drain *d)
@@ -352,21 +374,22 @@ void xtal_server_poll(struct xtal_context *ctx)
 		note_return(serving);
 	serving->by_program = true;
 	serving->reported = serving->urgent = false;
+	serving->served_at = 0;
 	for (struct xtal_list *n = serving->sessions.next; n != &serving->sessions; n = n->next)
 		serve_myself(xtal_container_of(n, struct xtal_session, serve_node));
 	xtal_tcp_server_poll(ctx);
 	serving->by_program = false;
 	if (serving->reported)
-		serving->reported_at = xtal_os_now();
+		serving->reported_at = serving->served_at ? serving->served_at : xtal_os_now();
 	xtal_unlock_fair(&serving->lock);
 }
 
-void xtal_server_answer(struct xtal_context *ctx)
+void xtal_server_answer(struct xtal_context *ctx, uint64_t now)
 {
 	struct xtal_serving *serving = &ctx->serving;
 
 	/* Hints: whoever misses the second one leaves the answers to the next poll. */
-	atomic_store_explicit(&serving->sent, true, memory_order_relaxed);
+	atomic_store_explicit(&serving->sent_at, now, memory_order_relaxed);
 	if (xtal_likely(!atomic_load_explicit(&serving->held, memory_order_relaxed)) ||
 	    !xtal_trylock(&serving->lock))
 		return;
@@ -434,6 +457,9 @@ static int make_memory(struct xtal_session *s, uint64_t capacity, int *fd)
 
 	if (xtal_ring_max_payload(capacity) < rc.piece)
 		rc.piece = xtal_ring_max_payload(capacity);
+	s->models = calloc(1, sizeof(*s->models));
+	if (!s->models)
+		return -ENOMEM;
 	err = xtal_os_object_create("xtal-link", len, true, fd, &s->memory);
 	if (err)
 		return err;

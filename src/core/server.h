@@ -15,6 +15,7 @@
 
 struct xtal_context;
 struct xtal_inbound;
+struct xtal_short_models;
 
 #define XTAL_SESSION_CACHE 64u
 
@@ -30,6 +31,7 @@ struct xtal_session {
 	size_t memory_len;
 	struct xtal_board *board;
 	struct xtal_ring_end ring;
+	struct xtal_short_models *models; /* of SENDs in the ring; with the memory */
 	struct xtal_responder responder;
 	struct xtal_responder_result cache[XTAL_SESSION_CACHE];
 	struct xtal_drain drain;

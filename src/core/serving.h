@@ -17,7 +17,7 @@ struct xtal_serving;
 void xtal_server_poll(struct xtal_context *ctx);
 /* By a thread that has sent something: answers to what the program has received were held for that. No
  * lock is held but a queue's. */
-void xtal_server_answer(struct xtal_context *ctx);
+void xtal_server_answer(struct xtal_context *ctx, uint64_t now);
 /* It polls no more: frames wake the agent. */
 void xtal_server_hand_over(struct xtal_context *ctx);
 

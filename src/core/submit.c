@@ -223,6 +223,16 @@ static bool exec_at_once(struct xtal_queue *q, const struct xtal_op *op, const s
 	}
 }
 
+/* Under the lock: a short message that is sent at once. False: nothing happened. */
+static bool send_at_once(struct xtal_queue *q, const struct xtal_op *op, const struct local *l)
+{
+	uint8_t bytes[XTAL_SEND_SHORT];
+
+	return (op->opcode == XTAL_OP_SEND || op->opcode == XTAL_OP_SEND_IMM) &&
+	       op->len <= sizeof(bytes) && !(op->flags & XTAL_OP_FENCE) &&
+	       !gather(q, l, bytes, op->flags) && xtal_send_post_short(q, op, bytes);
+}
+
 /* Under the lock: the operation waits in the queue. */
 static int accept(struct xtal_queue *q, const struct xtal_op *op, const struct local *l)
 {
@@ -314,7 +324,7 @@ int xtal_queue_submit(struct xtal_queue *q, const struct xtal_op *op)
 	}
 	if (!xtal_queue_has_room(q))
 		err = accept_stopped(q, op, &l);
-	else if (!exec_at_once(q, op, &l))
+	else if (!exec_at_once(q, op, &l) && !send_at_once(q, op, &l))
 		err = accept(q, op, &l);
 	xtal_bias_unlock_own(&q->lock);
 	return err;

@@ -17,7 +17,7 @@
 #define ALIGN   64u
 #define LINE    128                          /* two cache lines: processors fetch them in pairs */
 #define MAGIC   UINT64_C(0x474e49524c415458) /* "XTALRING" */
-#define VERSION 1
+#define VERSION 2
 
 /* Frame states: SKIP and POSTED by the producer, then one compare-and-swap decides. */
 enum {
@@ -31,10 +31,12 @@ enum {
 struct frame {
 	_Atomic uint32_t state;
 	uint32_t reserved;
-	_Atomic uint64_t length; /* of the payload */
+	_Atomic uint64_t length; /* of the payload; LENGTH_SHORT: there is none, nor most of this */
 	uint8_t header[XTAL_RING_HEADER];
 	uint8_t payload[];
 };
+
+#define LENGTH_SHORT (UINT64_C(1) << 62) /* longer than any ring */
 
 struct xtal_ring_words {
 	alignas(LINE) _Atomic uint64_t tail;     /* written by the producer */
@@ -52,6 +54,7 @@ struct shared {
 
 _Static_assert(sizeof(struct shared) % ALIGN == 0, "frames are aligned");
 _Static_assert(offsetof(struct frame, payload) % 16 == 0, "payload is aligned for words");
+_Static_assert(offsetof(struct frame, header) + XTAL_RING_SHORT == ALIGN, "one cache line");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "shared atomics");
 
 /* Between a store and the look at the other side's word: a fence of its own, since emulators
@@ -67,9 +70,11 @@ static bool capacity_valid(uint64_t capacity)
 	       (capacity & (capacity - 1)) == 0;
 }
 
-/* Assumes payload <= the capacity's maximum, so that nothing overflows. */
+/* Assumes a valid length, so that nothing overflows. */
 static uint64_t frame_size(uint64_t payload)
 {
+	if (payload == LENGTH_SHORT)
+		return ALIGN;
 	return (sizeof(struct frame) + payload + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
 }
 
@@ -77,6 +82,11 @@ static struct frame *frame_at(const struct xtal_ring_half *half, uint64_t capaci
 			      uint64_t position)
 {
 	return (struct frame *)(void *)(half->data + (position & (capacity - 1)));
+}
+
+static bool length_valid(uint64_t length, uint64_t capacity)
+{
+	return length == LENGTH_SHORT || length <= xtal_ring_max_payload(capacity);
 }
 
 size_t xtal_ring_layout_size(size_t capacity)
@@ -181,11 +191,11 @@ static bool fits(const struct xtal_ring_end *end, uint64_t size)
 }
 
 /* 0, -EAGAIN, -EMSGSIZE, -EPROTO. */
-static int find_room(struct xtal_ring_end *end, size_t payload_len)
+static int find_room(struct xtal_ring_end *end, uint64_t payload_len)
 {
 	int err;
 
-	if (payload_len > xtal_ring_max_payload(end->capacity))
+	if (!length_valid(payload_len, end->capacity))
 		return -EMSGSIZE;
 	if (fits(end, frame_size(payload_len)))
 		return 0;
@@ -195,7 +205,7 @@ static int find_room(struct xtal_ring_end *end, size_t payload_len)
 	return fits(end, frame_size(payload_len)) ? 0 : -EAGAIN;
 }
 
-int xtal_ring_reserve(struct xtal_ring_end *end, size_t payload_len, struct xtal_ring_slot *slot)
+static int reserve(struct xtal_ring_end *end, uint64_t payload_len, struct xtal_ring_slot *slot)
 {
 	struct xtal_ring_half *out = &end->out;
 	struct frame *f;
@@ -213,6 +223,16 @@ int xtal_ring_reserve(struct xtal_ring_end *end, size_t payload_len, struct xtal
 		.position = out->position + out->skip,
 	};
 	return 0;
+}
+
+int xtal_ring_reserve(struct xtal_ring_end *end, size_t payload_len, struct xtal_ring_slot *slot)
+{
+	return payload_len == LENGTH_SHORT ? -EMSGSIZE : reserve(end, payload_len, slot);
+}
+
+int xtal_ring_reserve_short(struct xtal_ring_end *end, struct xtal_ring_slot *slot)
+{
+	return reserve(end, LENGTH_SHORT, slot);
 }
 
 bool xtal_ring_publish(struct xtal_ring_end *end)
@@ -284,28 +304,32 @@ static int claim(struct xtal_ring_end *end)
 	uint64_t known = in->peer - in->position;
 	uint64_t rest = end->capacity - (in->position & (end->capacity - 1));
 	struct frame *f = frame_at(in, end->capacity, in->position);
-	uint64_t length = atomic_load_explicit(&f->length, memory_order_relaxed);
-	uint32_t state = atomic_load_explicit(&f->state, memory_order_acquire);
-	uint64_t size;
+	uint32_t state = STATE_POSTED;
+	uint64_t length, size;
 
+	/* Decides against cancel. Before any look at the frame, whose line comes from the producer's
+	 * core: it comes once, as ours to write. */
+	atomic_compare_exchange_strong_explicit(&f->state, &state, STATE_CLAIMED,
+						memory_order_acq_rel, memory_order_acquire);
 	if (state == STATE_SKIP) {
 		if (rest > known)
 			return -EPROTO;
 		in->position += rest;
 		return 0;
 	}
-	if (length > xtal_ring_max_payload(end->capacity))
+	length = atomic_load_explicit(&f->length, memory_order_relaxed);
+	if (!length_valid(length, end->capacity))
 		return -EPROTO;
 	size = frame_size(length);
 	if (size > rest || size > known)
 		return -EPROTO;
-	/* decides against cancel */
-	if (state == STATE_POSTED &&
-	    atomic_compare_exchange_strong_explicit(&f->state, &state, STATE_CLAIMED,
-						    memory_order_acq_rel, memory_order_acquire)) {
+	if (state == STATE_POSTED) {
 		in->pending = size;
 		in->payload = length;
-		memcpy(end->header, f->header, sizeof(end->header));
+		if (length == LENGTH_SHORT)
+			memcpy(end->header, f->header, XTAL_RING_SHORT);
+		else
+			memcpy(end->header, f->header, sizeof(end->header));
 		return 1;
 	}
 	if (state != STATE_CANCELLED)
@@ -330,6 +354,11 @@ int xtal_ring_peek(struct xtal_ring_end *end, const uint8_t **header, const uint
 	if (ret != 1)
 		return ret;
 	*header = end->header;
+	if (in->payload == LENGTH_SHORT) {
+		*payload = NULL;
+		*payload_len = 0;
+		return 2;
+	}
 	*payload = frame_at(in, end->capacity, in->position)->payload;
 	*payload_len = in->payload;
 	return 1;
@@ -397,7 +426,7 @@ unsigned xtal_ring_cancel_all(struct xtal_ring_end *end)
 
 		if (atomic_load_explicit(&f->state, memory_order_acquire) != STATE_SKIP) {
 			/* The peer may have overwritten what we wrote: then only it is harmed. */
-			if (length > xtal_ring_max_payload(end->capacity))
+			if (!length_valid(length, end->capacity))
 				return claimed;
 			size = frame_size(length);
 			if (xtal_ring_cancel(end, position) == -EALREADY)
@@ -419,6 +448,14 @@ int xtal_ring_consumed(struct xtal_ring_end *end, uint64_t *position)
 		return err;
 	*position = end->out.peer;
 	return 0;
+}
+
+bool xtal_ring_is_empty(const struct xtal_ring_end *end)
+{
+	const struct xtal_ring_half *in = &end->in;
+
+	return in->pending == 0 && in->position == in->peer &&
+	       atomic_load_explicit(&in->words->tail, memory_order_relaxed) == in->position;
 }
 
 bool xtal_ring_prepare_sleep(struct xtal_ring_end *end)

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #define XTAL_RING_HEADER       192           /* bytes of every frame's header: XTAL_MSG_HEADER */
+#define XTAL_RING_SHORT        48            /* bytes of a short frame, which is one cache line */
 #define XTAL_RING_CAPACITY     (256u * 1024) /* default, of each ring */
 #define XTAL_RING_CAPACITY_MIN 1024u
 #define XTAL_RING_CAPACITY_MAX (1u << 30)
@@ -80,6 +81,9 @@ int xtal_ring_attach(void *mem, size_t len, struct xtal_ring_end *end, enum xtal
  */
 int xtal_ring_reserve(struct xtal_ring_end *end, size_t payload_len, struct xtal_ring_slot *slot);
 
+/* The same for a short frame: slot->header has XTAL_RING_SHORT bytes, there is no payload. */
+int xtal_ring_reserve_short(struct xtal_ring_end *end, struct xtal_ring_slot *slot);
+
 /* Makes the reserved frame visible. True: the consumer sleeps, ring its doorbell. */
 bool xtal_ring_publish(struct xtal_ring_end *end);
 
@@ -94,7 +98,8 @@ bool xtal_ring_prepare_room(struct xtal_ring_end *end, size_t payload_len);
 
 /*
  * Claims the next frame and shows it; repeated calls show the same one. Returns 1, 0 (empty),
- * -EPROTO. *header is a private copy; *payload is shared memory: copy it once.
+ * -EPROTO. *header is a private copy; *payload is shared memory: copy it once. 2: a short frame,
+ * XTAL_RING_SHORT bytes at *header; *payload is NULL.
  */
 int xtal_ring_peek(struct xtal_ring_end *end, const uint8_t **header, const uint8_t **payload,
 		   size_t *payload_len);
@@ -120,6 +125,9 @@ unsigned xtal_ring_cancel_all(struct xtal_ring_end *end);
 
 /* Frames before this position have been consumed (or were cancelled). Errors: -EPROTO. */
 int xtal_ring_consumed(struct xtal_ring_end *end, uint64_t *position);
+
+/* True when a peek would show nothing: the cheapest look. (It tells more of a peer that lies.) */
+bool xtal_ring_is_empty(const struct xtal_ring_end *end);
 
 /* Before sleeping on the receiving half: false when frames wait, or the peer lies (peek tells). */
 bool xtal_ring_prepare_sleep(struct xtal_ring_end *end);

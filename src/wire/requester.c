@@ -121,6 +121,30 @@ int xtal_requester_submit(struct xtal_requester *r, const struct xtal_request *r
 	return 0;
 }
 
+bool xtal_requester_submit_sent(struct xtal_requester *r, const struct xtal_request *request,
+				uint64_t now, struct xtal_msg *out)
+{
+	struct xtal_requester_slot *s = xtal_requester_slot_at(r, r->tail);
+
+	if (!xtal_requester_can_submit(r) || r->next != r->tail || r->config.resumable ||
+	    request->type != XTAL_MSG_SEND || request->len > r->piece)
+		return false;
+	s->request = *request;
+	s->framed = s->received = s->base = s->base_frames = s->frames = 0;
+	make_frame(r, s, now, out);
+	if (xtal_msg_check(out))
+		return false;
+	s->state = XTAL_SLOT_OPEN;
+	s->first_seq = r->seq++;
+	s->frames = 1;
+	s->piece = r->piece;
+	s->framed = request->len;
+	s->all_framed = true;
+	s->orphan = false;
+	r->next = ++r->tail;
+	return true;
+}
+
 /* The slot whose frame is the next to send, or NULL. */
 static struct xtal_requester_slot *slot_to_frame(const struct xtal_requester *r)
 {

@@ -116,6 +116,14 @@ bool xtal_requester_can_submit(const struct xtal_requester *r);
 int xtal_requester_submit(struct xtal_requester *r, const struct xtal_request *request);
 
 /*
+ * Accepts an operation of one frame that is sent at once: as submit, next_frame and sent, when no
+ * other frame waits and the link is not resumable. The caller has made room in the carrier, and
+ * nothing is to fail any more. False: it is not so, or not accepted, and nothing happened.
+ */
+bool xtal_requester_submit_sent(struct xtal_requester *r, const struct xtal_request *request,
+				uint64_t now, struct xtal_msg *out);
+
+/*
  * Shows the next frame to send without taking it; false when there is none. The caller makes
  * room in the carrier, copies header and payload, and then calls xtal_requester_sent(). When
  * resumable: none while a WRITE or ATOMIC is next and READs before it are not answered, nor

@@ -14,6 +14,7 @@
 
 #include "rng.h"
 #include "wire/initiator.h"
+#include "wire/short.h"
 #include "wire/target.h"
 
 #define SIM_NODES    4
@@ -108,8 +109,9 @@ struct sim_link {
 	struct xtal_requester requester;
 	struct xtal_requester_slot slots[SIM_WINDOW];
 	struct xtal_initiator initiator;
-	uint32_t conn;                     /* + 1; 0: none */
-	uint32_t ops;                      /* submitted */
+	struct xtal_short_models sent, received; /* in step: nothing is lost between these two */
+	uint32_t conn;                           /* + 1; 0: none */
+	uint32_t ops;                            /* submitted */
 	uint32_t begun, changed, answered; /* order + 1 of the last that was begun to be executed,
 					    * of the last such WRITE or ATOMIC, and of the last
 					    * that ended well */
@@ -162,7 +164,8 @@ struct sim {
 	uint32_t piece;
 	bool failed;
 	char why[200];
-	uint64_t done_ok, done_error, replays, resumes, sent, again; /* what the run has seen */
+	uint64_t done_ok, done_error, replays, resumes, sent, again,
+		brief; /* what the run has seen */
 	struct sim_event heap[8192];
 	struct sim_node node[SIM_NODES];
 	struct sim_link link[SIM_LINKS];

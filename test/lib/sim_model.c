@@ -18,19 +18,24 @@ uint8_t sim_pattern(const struct sim *w, uint32_t op, uint64_t offset)
 
 static void draw_send(struct sim *w, uint32_t op, struct xtal_request *q)
 {
+	/* Most are alike but for what each brings, as those of one sender to one receiver. */
+	const uint32_t who = op % 5 ? 0 : op;
+
 	q->type = XTAL_MSG_SEND;
 	q->rights = 0;
 	q->operand_size = (uint8_t)(XTAL_MSG_SEND_PLAIN + rng_below(&w->rng, 4));
 	q->len = rng_below(&w->rng, sim_chance(w, 600) ? 40 : SIM_LEN);
+	if (q->len < 40)
+		q->len /= 2;
 	q->flags = XTAL_MSG_TOKEN | (sim_chance(w, 300) ? XTAL_MSG_SOLICITED : 0);
-	q->token = op * 7;
+	q->token = who * 7;
 	q->key = 1 + (uint32_t)rng_below(&w->rng, SIM_POINTS);
-	q->notify.tid = op + 1;
-	q->compare[0] = op;
+	q->notify.tid = who + 1;
+	q->compare[0] = who;
 	q->compare[1] = w->seed;
 	if (q->operand_size != XTAL_MSG_SEND_PLAIN)
 		q->operand[0] = op * 5 + 1;
-	q->operand[1] = op & 0xff;
+	q->operand[1] = who & 0xff;
 	if (q->operand_size == XTAL_MSG_SEND_WRITTEN) {
 		q->notify.data = q->len;
 		q->len = 0;

@@ -122,6 +122,17 @@ plant refused-for-ever $wire/responder.c 'if (m->notify.addr != 0)' 'if (1)'
 plant orphans $wire/requester_end.c 's->orphan = true;' ';'
 # dead connections are waited for
 plant no-silence $wire/initiator.c 'if (now < later(i->asked_at, i->config.silence))' 'if (1)'
+# a short form does not tell that it follows another message
+plant short-follows $wire/short.c '(m->notify.addr != 0 ? MARK_FOLLOWS : 0)' '0'
+# ... has half a lease
+plant short-lease $wire/short.c 'xtal_put64(out + AT_EXPIRY, m->expiry);' \
+	'xtal_put64(out + AT_EXPIRY, m->expiry / 2);'
+# ... or acknowledges what its model did
+plant short-ack $wire/short.c 'out->ack = restore(xtal_get32(in + AT_ACK_LOW), model->ack);' \
+	'out->ack = model->ack + 8;'
+# ... brings the immediate value of its model
+plant short-immediate $wire/short.c 'out->operand[0] = imm ? xtal_get64(in + AT_DATA) : 0;' \
+	'out->operand[0] = imm ? model->operand[0] : 0;'
 
 echo "$killed planted bugs found, $survivors not"
 [ "$survivors" -eq 0 ] && [ "$killed" -gt 0 ]

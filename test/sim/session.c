@@ -46,7 +46,7 @@ int main(int argc, char **argv)
 	struct sim *w = calloc(1, sizeof(*w));
 	uint64_t seeds = number("XTAL_TEST_SIM_SEEDS", getenv("XTAL_TEST_SOAK") ? SOAK : MANY);
 	uint64_t scale = number("XTAL_TEST_SCALE", 100), first = number("XTAL_TEST_SIM_FIRST", 1);
-	uint64_t ok = 0, errors = 0, resumes = 0, replays = 0, sent = 0, again = 0;
+	uint64_t ok = 0, errors = 0, resumes = 0, replays = 0, sent = 0, again = 0, brief = 0;
 	uint64_t most = number("XTAL_TEST_SIM_FAILURES", 10);
 	unsigned failed = 0;
 
@@ -71,6 +71,7 @@ int main(int argc, char **argv)
 		replays += w->replays;
 		sent += w->sent;
 		again += w->again;
+		brief += w->brief;
 		if (good && (!sim_run(w, seed, false) || w->hash != hash)) {
 			good = false;
 			sim_fail(w, "the second run is another one");
@@ -82,13 +83,13 @@ int main(int argc, char **argv)
 	}
 	printf("%llu seeds, %u failed; %llu operations ended well, %llu with an error; %llu "
 	       "resumptions, %llu answers replayed; %llu messages received, %llu times some came "
-	       "again\n",
+	       "again, %llu short forms\n",
 	       (unsigned long long)seeds, failed, (unsigned long long)ok,
 	       (unsigned long long)errors, (unsigned long long)resumes, (unsigned long long)replays,
-	       (unsigned long long)sent, (unsigned long long)again);
+	       (unsigned long long)sent, (unsigned long long)again, (unsigned long long)brief);
 	/* a world in which nothing is ever resumed tests nothing */
 	if (seeds >= 100 && (resumes < seeds / 10 || replays < seeds / 100 || ok < seeds ||
-			     sent < seeds || again < seeds / 4)) {
+			     sent < seeds || again < seeds / 4 || brief < seeds / 4)) {
 		printf("too little happened\n");
 		failed++;
 	}

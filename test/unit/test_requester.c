@@ -75,6 +75,52 @@ static struct xtal_requester_frame send_one(struct fixture *f)
 	return frame;
 }
 
+/* What is submitted and sent in one step leaves the machine as the three steps do. */
+static void test_submit_sent(void **state)
+{
+	struct fixture a, b;
+	struct xtal_request q = request(XTAL_MSG_SEND, 0, 8);
+
+	(void)state;
+	memset(&a, 0, sizeof(a));
+	memset(&b, 0, sizeof(b));
+	q.addr = 0;
+	q.operand_size = XTAL_MSG_SEND_PLAIN;
+	q.deadline = 1000;
+	start(&a, UINT64_MAX - 1);
+	start(&b, UINT64_MAX - 1);
+	for (uint64_t i = 1; i <= WINDOW; i++) {
+		struct xtal_requester_frame frame;
+		struct xtal_msg m;
+
+		q.cookie = i;
+		submit(&a, q);
+		frame = send_one(&a);
+		assert_true(xtal_requester_submit_sent(&b.r, &q, 5, &m));
+		assert_memory_equal(&frame.msg, &m, sizeof(m));
+		for (unsigned k = 0; k < WINDOW; k++)
+			assert_memory_equal(&a.slots[k], &b.slots[k], sizeof(a.slots[k]));
+		b.r.config.slots = a.slots;
+		assert_memory_equal(&a.r, &b.r, sizeof(a.r));
+		b.r.config.slots = b.slots;
+	}
+	assert_false(xtal_requester_submit_sent(&b.r, &q, 5, &(struct xtal_msg){ 0 }));
+	start(&b, 7);
+	q.len = PIECE + 1; /* of two frames */
+	assert_false(xtal_requester_submit_sent(&b.r, &q, 5, &(struct xtal_msg){ 0 }));
+	q.len = 8;
+	submit(&b, request(XTAL_MSG_WRITE, 50, 8)); /* waits in front */
+	assert_false(xtal_requester_submit_sent(&b.r, &q, 5, &(struct xtal_msg){ 0 }));
+	send_one(&b);
+	q.operand_size = 9; /* not valid */
+	assert_false(xtal_requester_submit_sent(&b.r, &q, 5, &(struct xtal_msg){ 0 }));
+	q.operand_size = XTAL_MSG_SEND_PLAIN;
+	assert_true(xtal_requester_submit_sent(&b.r, &q, 5, &(struct xtal_msg){ 0 }));
+	start(&b, 7);
+	b.r.config.resumable = true;
+	assert_false(xtal_requester_submit_sent(&b.r, &q, 5, &(struct xtal_msg){ 0 }));
+}
+
 static void expect_no_frame(struct fixture *f)
 {
 	struct xtal_requester_frame frame;
@@ -669,15 +715,15 @@ static void test_noise(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_init),           cmocka_unit_test(test_submit_refuses),
-		cmocka_unit_test(test_write_pieces),   cmocka_unit_test(test_empty_operations),
-		cmocka_unit_test(test_read_pieces),    cmocka_unit_test(test_read_fails_midway),
-		cmocka_unit_test(test_atomic),         cmocka_unit_test(test_numbers_wrap),
-		cmocka_unit_test(test_lying_target),   cmocka_unit_test(test_deadlines),
-		cmocka_unit_test(test_late_answers),   cmocka_unit_test(test_pong_frees),
-		cmocka_unit_test(test_silent_abandon), cmocka_unit_test(test_progress),
-		cmocka_unit_test(test_lease),          cmocka_unit_test(test_fail_all),
-		cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_submit_sent),       cmocka_unit_test(test_init),
+		cmocka_unit_test(test_submit_refuses),    cmocka_unit_test(test_write_pieces),
+		cmocka_unit_test(test_empty_operations),  cmocka_unit_test(test_read_pieces),
+		cmocka_unit_test(test_read_fails_midway), cmocka_unit_test(test_atomic),
+		cmocka_unit_test(test_numbers_wrap),      cmocka_unit_test(test_lying_target),
+		cmocka_unit_test(test_deadlines),         cmocka_unit_test(test_late_answers),
+		cmocka_unit_test(test_pong_frees),        cmocka_unit_test(test_silent_abandon),
+		cmocka_unit_test(test_progress),          cmocka_unit_test(test_lease),
+		cmocka_unit_test(test_fail_all),          cmocka_unit_test(test_noise),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
