@@ -12,11 +12,15 @@
 #include "xtal.h"
 
 struct xtal_adopted xtal_runs[XTAL_MAX_RUNS];
+static atomic_uint runs_end; /* those behind were never used: the reader need not look at them */
 
 /* The reader: before it reads. What is being done may concern any run. */
-void xtal_runs_before_change(void)
+bool xtal_runs_before_change(void)
 {
-	for (unsigned i = 0; i < XTAL_MAX_RUNS; i++) {
+	unsigned end = atomic_load_explicit(&runs_end, memory_order_relaxed);
+	bool any = false;
+
+	for (unsigned i = 0; i < end; i++) {
 		for (unsigned k = 0; xtal_runs[i].state != XTAL_RUN_FREE && k < XTAL_RUN_WORDS;
 		     k++) {
 			_Atomic uint64_t *word = xtal_runs[i].words[k];
@@ -28,8 +32,10 @@ void xtal_runs_before_change(void)
 			       !atomic_compare_exchange_weak(word, &now,
 							     xtal_slot_next(now, XTAL_SEG_MOVING)))
 				;
+			any |= (now & 3) == XTAL_SEG_LIVE;
 		}
 	}
+	return any;
 }
 
 void xtal_runs_change(const struct xtal_os_uffd_event *e)
@@ -45,8 +51,12 @@ void xtal_runs_change(const struct xtal_os_uffd_event *e)
 struct xtal_adopted *xtal_runs_free(void)
 {
 	for (unsigned i = 0; i < XTAL_MAX_RUNS; i++)
-		if (xtal_runs[i].state == XTAL_RUN_FREE)
+		if (xtal_runs[i].state == XTAL_RUN_FREE) {
+			/* Seen by whoever sees that the run is in use, which is said under the gate. */
+			if (i >= atomic_load_explicit(&runs_end, memory_order_relaxed))
+				atomic_store_explicit(&runs_end, i + 1, memory_order_relaxed);
 			return &xtal_runs[i];
+		}
 	return NULL;
 }
 

@@ -34,7 +34,7 @@ struct xtal_adopted {
 extern struct xtal_adopted xtal_runs[XTAL_MAX_RUNS];
 
 /* The reader's hooks. Before it reads: what is being done may concern any run. */
-void xtal_runs_before_change(void);
+bool xtal_runs_before_change(void);
 void xtal_runs_change(const struct xtal_os_uffd_event *e);
 
 /* The mover's. */

@@ -25,11 +25,12 @@ enum xtal_os_adopt_level xtal_os_adopt_probe(char *why, size_t size);
 /* What the reader tells. Called on its thread, which holds what the program's threads wait for:
  * no lock that anybody may hold while he touches memory, no allocation, no log. */
 struct xtal_os_adopt_hooks {
-	/* Adopted memory may be about to change; those who caused it wait. */
-	void (*before)(void);
+	/* Adopted memory may be about to change; those who caused it wait. True: somebody is to be
+	 * told after it, whatever it was. */
+	bool (*before)(void);
 	/* It has (UNMAP, REMAP), or is about to (REMOVE; its pages are zero now). */
 	void (*changed)(const struct xtal_os_uffd_event *e);
-	/* All that was there is handled; they go on. */
+	/* All that was there is handled; they go on. Not when nothing had to be told. */
 	void (*after)(void);
 };
 

@@ -163,6 +163,8 @@ static int take_line(struct scan *s, char *line)
 
 	if (strncmp(line, "VmFlags:", 8) == 0)
 		return concerns(s) ? check_flags(s, line + 8) : 0;
+	if (*line >= 'A' && *line <= 'Z') /* a figure; of no use here, and there are many */
+		return 0;
 	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, rights, &offset,
 		   &major_number, &minor_number, &inode, &name) != 7)
 		return 0;

@@ -170,7 +170,9 @@ static void read_window(struct xtal_os_adopter *a)
 	struct xtal_os_uffd_event e;
 
 	while (xtal_os_uffd_read(a->window, &e) > 0) {
-		if (e.kind == XTAL_OS_UFFD_FAULT || own(a, &e))
+		if (own(a, &e))
+			break;
+		if (e.kind == XTAL_OS_UFFD_FAULT)
 			continue; /* those who wait are woken when the chunk is done */
 		if (e.kind == XTAL_OS_UFFD_REMOVE) {
 			drop(a, &e);
@@ -199,22 +201,24 @@ static void carry_on(struct xtal_os_adopter *a, uint64_t at)
 static void read_keeper(struct xtal_os_adopter *a)
 {
 	struct xtal_os_uffd_event e;
+	bool tell = a->hooks.before();
 
-	a->hooks.before();
 	while (xtal_os_uffd_read(a->keeper, &e) > 0) {
 		if (e.kind == XTAL_OS_UFFD_FAULT) {
 			carry_on(a, e.from);
 			continue;
 		}
-		if (own(a, &e))
-			continue;
+		if (own(a, &e)) /* the mover goes on: if there is more, that is seen next time */
+			break;
+		tell = true;
 		if (e.kind == XTAL_OS_UFFD_REMOVE)
 			drop(a, &e);
 		else
 			a->changes++;
 		a->hooks.changed(&e);
 	}
-	a->hooks.after();
+	if (tell)
+		a->hooks.after();
 }
 
 #define LOOK_NS 50000u /* how long it looks for the next event before it sleeps */
@@ -255,9 +259,9 @@ void xtal_os_adopt_read(void *arg)
 		if (fds[1].revents)
 			syscall(SYS_read, a->kick, &count, sizeof(count));
 		xtal_lock(&a->gate);
-		if (!a->hold)
+		if (!a->hold && (fds[2].revents || fds[1].revents))
 			read_window(a);
-		/* Else the mover kicks when it is over. */
+		/* While it holds, nothing of the window is read: the mover kicks when it is over. */
 		fds[2].fd = a->hold ? -1 : a->window;
 		a->skipping = a->hold;
 		if (fds[0].revents)

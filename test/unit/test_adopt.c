@@ -36,9 +36,10 @@ static size_t page;
 static _Atomic uint32_t befores, changes, afters;
 static _Atomic uint64_t last_from;
 
-static void before(void)
+static bool before(void)
 {
 	atomic_fetch_add(&befores, 1);
+	return false;
 }
 
 static void changed(const struct xtal_os_uffd_event *e)
