@@ -27,7 +27,8 @@
 #include "os/vm.h"
 #include "xtal.h"
 
-#define MAX_WISHES 64u
+#define MAX_WISHES    64u
+#define LOOK_AFTER_NS 20000000u /* a chunk takes a hundredth of that, if the mover runs at all */
 
 enum job_kind {
 	JOB_ADOPT,
@@ -344,6 +345,15 @@ static int start(char *why, size_t size)
 	return err;
 }
 
+void xtal_adopt_look_after(void)
+{
+	static _Atomic uint64_t last;
+	uint64_t now = xtal_os_now(), then = atomic_load(&last);
+
+	if (now - then >= LOOK_AFTER_NS && atomic_compare_exchange_strong(&last, &then, now))
+		xtal_os_adopt_look_after();
+}
+
 static int run_job(struct job *j)
 {
 	xtal_lock(&mover.lock);
@@ -353,7 +363,8 @@ static int run_job(struct job *j)
 	xtal_unlock(&mover.lock);
 	wake_mover();
 	while (!atomic_load(&j->done))
-		xtal_os_futex_wait(&j->done, 0, UINT64_MAX);
+		if (xtal_os_futex_wait(&j->done, 0, xtal_os_now() + LOOK_AFTER_NS) == -ETIMEDOUT)
+			xtal_adopt_look_after();
 	return j->err;
 }
 

@@ -33,6 +33,9 @@ int xtal_adopt_undo(uint64_t addr, uint64_t len, char *why, size_t size);
 /* A peer uses the segment much: adopts it soon, if settings and machine allow. While it is
  * announced. */
 void xtal_adopt_wish(struct xtal_segment *seg);
+/* Somebody waits for memory that is being moved: sees to it that this goes on (os/adopt.h). Any
+ * thread, any number of times. */
+void xtal_adopt_look_after(void);
 /* A segment was registered: maybe over memory that is adopted, or XTAL_ADOPT=always. */
 void xtal_adopt_registered(const struct xtal_segment *seg);
 

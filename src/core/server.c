@@ -561,6 +561,7 @@ static int resolve(struct xtal_session *s, const struct xtal_control *c)
 	a.id = c->id;
 	if (status == -EAGAIN) {
 		a.flags = XTAL_CONTROL_RETRY;
+		xtal_adopt_look_after();
 	} else if (!status) {
 		/* The agent's lane keeps the segment until the answer is built. */
 		struct xtal_segment *seg = found.segment;

@@ -75,6 +75,10 @@ bool xtal_os_adopt_any(uint64_t lo, uint64_t hi);
 /* True while pages are registered for direct I/O for a long time (VmPin). Allocates nothing. */
 bool xtal_os_pages_pinned(void);
 
+/* Any thread, now and then while a move may be under way. Mover and reader share a processor meanwhile:
+ * where a thread of higher priority has taken that, both may use others again. */
+void xtal_os_adopt_look_after(void);
+
 /* The lock that the reader holds from before() to after(). */
 void xtal_os_adopt_lock(void);
 void xtal_os_adopt_unlock(void);

@@ -9,6 +9,7 @@
 
 #include "base/lock.h"
 #include "os/adopt.h"
+#include "os/adopt_pair.h"
 
 #define XTAL_OS_ADOPT_CHUNK ((uint64_t)64 << 10)
 #define XTAL_OS_WATCHED     (2 * XTAL_OS_ADOPT_CHUNK >> 12) /* pages of two chunks */
@@ -27,6 +28,8 @@ struct xtal_os_adopter {
 	uint64_t reserve_len;
 	struct xtal_os_adopt_hooks hooks;
 	atomic_uint serving; /* the reader is in its loop; futex word */
+	long reader;         /* its thread's id */
+	struct xtal_os_pair pair;
 
 	/* The reader reads, and acts on what it read, under this; so does the mover what must
 	 * not come in between. */

@@ -339,9 +339,11 @@ int xtal_os_adopt(uint64_t lo, uint64_t hi, struct xtal_os_run *out, char *why, 
 	struct xtal_os_run run = { .lo = lo, .hi = hi };
 	uint64_t stage = 0, done = 0;
 	int err = make_object(a, &run, &stage);
+	bool paired;
 
 	if (err)
 		goto tell;
+	paired = xtal_os_pair(a);
 	xtal_lock(&a->gate);
 	err = xtal_os_adopt_enter(&run);
 	xtal_unlock(&a->gate);
@@ -350,6 +352,8 @@ int xtal_os_adopt(uint64_t lo, uint64_t hi, struct xtal_os_run *out, char *why, 
 	/* Where the stage has been moved away something of the program's may be by now. */
 	if (done < hi - lo)
 		xtal_os_window_drop(a, stage + done, hi - lo - done);
+	if (paired)
+		xtal_os_unpair(a);
 	if (!err && !all_shared(&run))
 		err = -EAGAIN;
 	if (!err) {

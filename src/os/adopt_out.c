@@ -195,6 +195,7 @@ static int undo_mapping(const struct xtal_os_run *run, const struct xtal_os_back
 
 int xtal_os_adopt_undo(const struct xtal_os_run *run)
 {
+	bool paired = xtal_os_pair(&xtal_os_adopter);
 	struct xtal_os_backing b;
 	int err;
 
@@ -204,6 +205,8 @@ int xtal_os_adopt_undo(const struct xtal_os_run *run)
 		if (err && err != -ESTALE)
 			break;
 	}
+	if (paired)
+		xtal_os_unpair(&xtal_os_adopter);
 	xtal_os_reserve_make(&xtal_os_adopter);
 	if (err != -ENOENT)
 		return err;

@@ -225,10 +225,13 @@ static void read_keeper(struct xtal_os_adopter *a)
 
 /* Whoever moves, unmaps or drops what is watched waits until it was read of: the next event of an
  * adoption under way is read sooner than a sleeper wakes. Raw system calls only. */
-static bool await_events(struct pollfd *fds, uint64_t *looked)
+static bool await_events(const struct xtal_os_adopter *a, struct pollfd *fds, uint64_t *looked)
 {
 	static const struct timespec at_once;
 	long n;
+
+	if (atomic_load_explicit(&a->pair.on, memory_order_relaxed))
+		*looked = 0;
 
 	n = syscall(SYS_ppoll, fds, 3ul, *looked ? &at_once : NULL, NULL, 0ul);
 	if (n > 0) {
@@ -251,10 +254,11 @@ void xtal_os_adopt_read(void *arg)
 				 { .fd = a->window, .events = POLLIN } };
 	uint64_t count;
 
+	a->reader = syscall(SYS_gettid);
 	atomic_store(&a->serving, 1);
 	xtal_os_futex_wake(&a->serving, 1);
 	for (;;) {
-		if (!await_events(fds, &looked))
+		if (!await_events(a, fds, &looked))
 			continue;
 		if (fds[1].revents)
 			syscall(SYS_read, a->kick, &count, sizeof(count));

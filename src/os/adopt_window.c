@@ -45,6 +45,7 @@ static void watch(struct xtal_os_adopter *a, uint64_t lo, uint64_t hi, unsigned 
 void xtal_os_window_open(struct xtal_os_adopter *a, int object, uint64_t lo, uint64_t hi,
 			 uint64_t base, bool after)
 {
+	atomic_fetch_add(&a->pair.steps, 1);
 	xtal_lock(&a->gate);
 	watch(a, lo, hi, after ? a->watched : 0);
 	a->object = object;
