@@ -83,6 +83,8 @@ struct xtal_os_chunk {
 	const struct xtal_os_run *run;
 	int fd, prot;
 	bool staged; /* the stage's part is at the place now */
+	bool stays;  /* the stage remains */
+	bool holes;  /* some pages were never touched */
 };
 
 /* The mapping is of the run's object. */
@@ -106,11 +108,18 @@ void xtal_os_window_unwatch(struct xtal_os_adopter *a, uint64_t at);
 /* From here on the program's changes wait. False: it has unmapped or moved some. */
 bool xtal_os_window_begin(struct xtal_os_adopter *a);
 void xtal_os_window_let_go(struct xtal_os_adopter *a);
-/* Moves a mapping of len bytes at from over the one at to, which watcher watches; changes no longer
- * wait. 0, -EAGAIN (the program has unmapped or moved some of what is in the window; watched by the
- * keeper: some adopted memory since changes was read), -errno. */
-int xtal_os_window_replace(struct xtal_os_adopter *a, uint64_t from, uint64_t to, uint64_t len,
-			   int watcher, uint64_t changes);
+/* A mapping of len bytes at from is to be moved over the one at to, which watcher watches. stays: an
+ * empty one of the same kind is left behind (which is one event less to wait for). */
+struct xtal_os_exchange {
+	uint64_t from, to, len;
+	int watcher;
+	uint64_t changes;
+	bool stays;
+};
+
+/* Does that; changes no longer wait. 0, -EAGAIN (the program has unmapped or moved some of what is in
+ * the window; watched by the keeper: some adopted memory since changes was read), -errno. */
+int xtal_os_window_replace(struct xtal_os_adopter *a, const struct xtal_os_exchange *e);
 /* After that: what was at to was watched, so it is what we looked at. False: the program had unmapped
  * or moved it in the last moment. */
 bool xtal_os_window_hit(struct xtal_os_adopter *a);

@@ -99,11 +99,21 @@ static int each_stretch(struct xtal_os_adopter *a, uint64_t area, uint64_t len,
 	return err;
 }
 
-static int write_out(void *arg, uint64_t at, uint64_t bytes)
+/*
+ * Into the object, and into the stage's page table, which moves with it: nobody has to fault for
+ * these pages. But not while the program changes memory that the keeper watches: the same call may
+ * change what is in the window, too, and waits until that is read of, which is when we are done.
+ */
+static int copy_out(void *arg, uint64_t at, uint64_t bytes)
 {
 	const struct xtal_os_chunk *c = arg;
+	uint64_t end = at + bytes, copied;
+	int err = xtal_os_uffd_copy(c->a->keeper, c->stage + at, xtal_os_place(c->a->scratch + at),
+				    bytes, &copied);
 
-	for (uint64_t end = at + bytes; at < end;) {
+	if (err != -EAGAIN)
+		return err;
+	for (at += copied; at < end;) {
 		long n = syscall(SYS_pwrite64, c->fd, c->a->scratch + at, end - at,
 				 (long)(c->offset + at));
 
@@ -111,21 +121,6 @@ static int write_out(void *arg, uint64_t at, uint64_t bytes)
 			return -errno;
 		at += n > 0 ? (uint64_t)n : 0;
 	}
-	return 0;
-}
-
-/* Enters the pages into the page table, so that nobody has to fault for them. Under the gate: the
- * reader may have dropped some meanwhile. */
-static int enter_pages(void *arg, uint64_t at, uint64_t bytes)
-{
-	const struct xtal_os_chunk *c = arg;
-	uint64_t page = xtal_os_page_size();
-
-	xtal_lock(&c->a->gate);
-	if (xtal_os_uffd_carry_on(c->a->keeper, c->at + at, bytes))
-		for (uint64_t i = at; i < at + bytes; i += page)
-			xtal_os_uffd_carry_on(c->a->keeper, c->at + i, page);
-	xtal_unlock(&c->a->gate);
 	return 0;
 }
 
@@ -139,9 +134,13 @@ static int take_pages(struct xtal_os_chunk *c, uint64_t *done)
 	int err;
 
 	for (*done = 0;;) {
-		err = xtal_os_uffd_move(a->store, a->scratch + *done, c->at + *done, c->len - *done,
-					&moved);
+		err = (c->holes ? xtal_os_uffd_move : xtal_os_uffd_move_all)(
+			a->store, a->scratch + *done, c->at + *done, c->len - *done, &moved);
 		*done += moved;
+		if (err == -ENOENT && !c->holes) {
+			c->holes = true;
+			continue;
+		}
 		if (err == -EAGAIN)
 			continue;
 		if (err != -EBUSY || *done < own_until)
@@ -189,13 +188,18 @@ static int move_chunk(struct xtal_os_chunk *c)
 		return -EAGAIN;
 	err = take_pages(c, &done);
 	if (!err)
-		err = each_stretch(a, a->scratch, c->len, write_out, c);
+		err = c->holes ? each_stretch(a, a->scratch, c->len, copy_out, c)
+			       : copy_out(c, 0, c->len);
 	drop_taken(c, done);
 	/* Not where somebody has unmapped it, even if somebody else has got the place since. */
 	if (!err && !all_private(c->at, c->len))
 		err = -EAGAIN;
 	if (!err)
-		err = xtal_os_window_replace(a, c->stage, c->at, c->len, a->window, 0);
+		err = xtal_os_window_replace(a, &(struct xtal_os_exchange){ .from = c->stage,
+									    .to = c->at,
+									    .len = c->len,
+									    .watcher = a->window,
+									    .stays = c->stays });
 	c->staged = !err;
 	xtal_os_window_let_go(a);
 	xtal_os_window_settle(a);
@@ -206,8 +210,6 @@ static int move_chunk(struct xtal_os_chunk *c)
 		err = -EAGAIN;
 	if (err)
 		give_back(c);
-	else if (a->full)
-		each_stretch(a, a->scratch, c->len, enter_pages, c);
 	return err;
 }
 
@@ -277,22 +279,35 @@ close_object:
 	return err;
 }
 
-/* Where the chunk that begins at ends: the kernel moves pages of one mapping at a time. */
-static uint64_t chunk_end(uint64_t at, uint64_t hi)
+/* Where the chunk that begins at ends: the kernel moves pages of one mapping at a time. *mapped: the
+ * end of the mapping when it was looked at, which is enough: what is taken is looked at again. */
+static uint64_t chunk_end(uint64_t at, uint64_t hi, uint64_t *mapped)
 {
 	uint64_t end = at + XTAL_OS_ADOPT_CHUNK;
 	struct xtal_os_backing b;
 
-	if (xtal_os_backing_find(xtal_os_place(at), &b))
-		return 0;
-	end = end < b.end ? end : b.end;
+	if (at >= *mapped) {
+		if (xtal_os_backing_find(xtal_os_place(at), &b))
+			return 0;
+		*mapped = b.end;
+	}
+	end = end < *mapped ? end : *mapped;
 	return end < hi ? end : hi;
 }
 
-static int move_all(struct xtal_os_adopter *a, struct xtal_os_run *run, uint64_t stage,
-		    uint64_t *done)
+/* A mapping that leaves another one behind may exceed a limit of the address space, which the kernel
+ * finds out after it has unmapped the place. */
+static bool address_space_is_free(void)
 {
-	uint64_t at = run->lo, end;
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur == RLIM_INFINITY;
+}
+
+static int move_all(struct xtal_os_adopter *a, struct xtal_os_run *run, uint64_t stage)
+{
+	uint64_t at = run->lo, end, dropped = 0, mapped = 0;
+	bool stays = true;
 	int err = 0;
 
 	for (; at < run->hi && !err; at = end) {
@@ -302,13 +317,26 @@ static int move_all(struct xtal_os_adopter *a, struct xtal_os_run *run, uint64_t
 					   .stage = stage + (at - run->lo),
 					   .fd = run->fd };
 
-		end = chunk_end(at, run->hi);
-		if (!end)
-			return -EAGAIN;
+		if (stays && !address_space_is_free()) {
+			stays = false;
+			dropped = at - run->lo;
+			if (dropped)
+				xtal_os_window_drop(a, stage, dropped);
+		}
+		end = chunk_end(at, run->hi, &mapped);
+		if (!end) {
+			err = -EAGAIN;
+			break;
+		}
 		c.len = end - at;
+		c.stays = stays;
 		err = adopt_chunk(&c);
-		*done += c.staged ? c.len : 0;
+		if (c.staged && !stays)
+			dropped += c.len;
 	}
+	/* Where the stage has been moved away something of the program's may be by now. */
+	if (dropped < run->hi - run->lo)
+		xtal_os_window_drop(a, stage + dropped, run->hi - run->lo - dropped);
 	return err == -EINVAL ? -EAGAIN : err; /* mappings were split meanwhile */
 }
 
@@ -337,7 +365,7 @@ int xtal_os_adopt(uint64_t lo, uint64_t hi, struct xtal_os_run *out, char *why, 
 {
 	struct xtal_os_adopter *a = &xtal_os_adopter;
 	struct xtal_os_run run = { .lo = lo, .hi = hi };
-	uint64_t stage = 0, done = 0;
+	uint64_t stage = 0;
 	int err = make_object(a, &run, &stage);
 	bool paired;
 
@@ -348,10 +376,9 @@ int xtal_os_adopt(uint64_t lo, uint64_t hi, struct xtal_os_run *out, char *why, 
 	err = xtal_os_adopt_enter(&run);
 	xtal_unlock(&a->gate);
 	if (!err)
-		err = move_all(a, &run, stage, &done);
-	/* Where the stage has been moved away something of the program's may be by now. */
-	if (done < hi - lo)
-		xtal_os_window_drop(a, stage + done, hi - lo - done);
+		err = move_all(a, &run, stage);
+	else
+		xtal_os_window_drop(a, stage, hi - lo);
 	if (paired)
 		xtal_os_unpair(a);
 	if (!err && !all_shared(&run))

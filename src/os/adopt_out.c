@@ -26,7 +26,6 @@ static int fill_part(struct xtal_os_chunk *c, uint64_t at, uint64_t len, uint64_
 	struct xtal_os_adopter *a = c->a;
 	uint64_t to = xtal_os_window_now_at(a, c->at + at);
 	long n;
-	int err;
 
 	*moved = 0;
 	if (!to)
@@ -37,9 +36,7 @@ static int fill_part(struct xtal_os_chunk *c, uint64_t at, uint64_t len, uint64_
 	if (c->prot == (PROT_READ | PROT_WRITE))
 		return xtal_os_uffd_move(a->window, to, a->spare + at, len, moved);
 	/* Pages are moved between writable mappings only. */
-	err = xtal_os_uffd_copy(a->window, to, xtal_os_place(a->spare + at), len);
-	*moved = err ? 0 : len;
-	return err;
+	return xtal_os_uffd_copy(a->window, to, xtal_os_place(a->spare + at), len, moved);
 }
 
 /* Fills one stretch of the chunk with what the object holds. */
@@ -126,8 +123,12 @@ static int undo_chunk(struct xtal_os_chunk *c, uint64_t changes, bool after)
 		err = -ESTALE;
 	/* Somebody may have unmapped it, and somebody else got the place. */
 	if (!err)
-		err = xtal_os_window_replace(a, (uintptr_t)empty, c->at, c->len, a->keeper,
-					     changes);
+		err = xtal_os_window_replace(
+			a, &(struct xtal_os_exchange){ .from = (uintptr_t)empty,
+						       .to = c->at,
+						       .len = c->len,
+						       .watcher = a->keeper,
+						       .changes = changes });
 	err = err == -EAGAIN ? -ESTALE : err;
 	if (err) {
 		xtal_os_window_drop(a, (uintptr_t)empty, c->len);

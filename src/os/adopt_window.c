@@ -13,6 +13,10 @@
 #include "os/proc.h"
 #include "os/vm.h"
 
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4 /* Linux 5.7; of shared mappings 5.13 */
+#endif
+
 /* Under the gate. The program's changes no longer wait. */
 static void let_go_on(struct xtal_os_adopter *a)
 {
@@ -158,9 +162,10 @@ void xtal_os_window_let_go(struct xtal_os_adopter *a)
 	xtal_unlock(&a->gate);
 }
 
-int xtal_os_window_replace(struct xtal_os_adopter *a, uint64_t from, uint64_t to, uint64_t len,
-			   int watcher, uint64_t changes)
+int xtal_os_window_replace(struct xtal_os_adopter *a, const struct xtal_os_exchange *e)
 {
+	uint64_t from = e->from, to = e->to, len = e->len;
+	unsigned long how = MREMAP_MAYMOVE | MREMAP_FIXED | (e->stays ? MREMAP_DONTUNMAP : 0);
 	bool quiet;
 	long at;
 
@@ -173,14 +178,14 @@ int xtal_os_window_replace(struct xtal_os_adopter *a, uint64_t from, uint64_t to
 	let_go_on(a);
 	xtal_unlock(&a->gate);
 	/* The last look, as late as can be: what the program did is unread, or in the table. */
-	while (xtal_os_uffd_changing(watcher))
+	while (xtal_os_uffd_changing(e->watcher))
 		sched_yield();
 	xtal_lock(&a->gate);
-	quiet = watcher == a->window ? !a->disturbed : a->changes == changes;
+	quiet = e->watcher == a->window ? !a->disturbed : a->changes == e->changes;
 	xtal_unlock(&a->gate);
 	if (!quiet)
 		return -EAGAIN;
-	at = syscall(SYS_mremap, from, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+	at = syscall(SYS_mremap, from, len, len, how, to);
 	return at < 0 ? -errno : 0;
 }
 

@@ -106,16 +106,15 @@ int xtal_os_uffd_wake(int fd, uint64_t at, uint64_t len)
 	return (int)raw_ioctl(fd, UFFDIO_WAKE, &r);
 }
 
-int xtal_os_uffd_move(int fd, uint64_t to, uint64_t from, uint64_t len, uint64_t *moved)
+static int move(int fd, uint64_t to, uint64_t from, uint64_t len, uint64_t mode, uint64_t *moved)
 {
 	int err = 0;
 
 	*moved = 0;
 	while (*moved < len && !err) {
-		struct move m = { .dst = to + *moved,
-				  .src = from + *moved,
-				  .len = len - *moved,
-				  .mode = MOVE_DONT_WAKE | MOVE_PASS_HOLES };
+		struct move m = {
+			.dst = to + *moved, .src = from + *moved, .len = len - *moved, .mode = mode
+		};
 
 		err = (int)raw_ioctl(fd, MOVE_IOCTL, &m);
 		if (!err)
@@ -129,21 +128,31 @@ int xtal_os_uffd_move(int fd, uint64_t to, uint64_t from, uint64_t len, uint64_t
 	return err;
 }
 
-int xtal_os_uffd_copy(int fd, uint64_t to, const void *from, uint64_t len)
+int xtal_os_uffd_move(int fd, uint64_t to, uint64_t from, uint64_t len, uint64_t *moved)
 {
-	uint64_t done = 0;
+	return move(fd, to, from, len, MOVE_DONT_WAKE | MOVE_PASS_HOLES, moved);
+}
 
-	while (done < len) {
-		struct uffdio_copy c = { .dst = to + done,
-					 .src = (uintptr_t)from + done,
-					 .len = len - done };
+int xtal_os_uffd_move_all(int fd, uint64_t to, uint64_t from, uint64_t len, uint64_t *moved)
+{
+	return move(fd, to, from, len, MOVE_DONT_WAKE, moved);
+}
+
+int xtal_os_uffd_copy(int fd, uint64_t to, const void *from, uint64_t len, uint64_t *copied)
+{
+	*copied = 0;
+	while (*copied < len) {
+		struct uffdio_copy c = { .dst = to + *copied,
+					 .src = (uintptr_t)from + *copied,
+					 .len = len - *copied };
 		int err = (int)raw_ioctl(fd, UFFDIO_COPY, &c);
 
 		if (!err)
-			return 0;
-		if (err != -EAGAIN || c.copy <= 0)
+			c.copy = (int64_t)c.len;
+		if (c.copy > 0)
+			*copied += (uint64_t)c.copy;
+		if (err && (err != -EAGAIN || c.copy <= 0))
 			return err;
-		done += (uint64_t)c.copy;
 	}
 	return 0;
 }

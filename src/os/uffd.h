@@ -38,8 +38,11 @@ int xtal_os_uffd_wake(int fd, uint64_t at, uint64_t len);
  * Errors: -EBUSY (a page is pinned, or shared with a forked process).
  */
 int xtal_os_uffd_move(int fd, uint64_t to, uint64_t from, uint64_t len, uint64_t *moved);
-/* Fills missing pages with a copy and wakes who waits there. Errors: -EEXIST. */
-int xtal_os_uffd_copy(int fd, uint64_t to, const void *from, uint64_t len);
+/* The same, but for a page that is not there: -ENOENT. */
+int xtal_os_uffd_move_all(int fd, uint64_t to, uint64_t from, uint64_t len, uint64_t *moved);
+/* Fills missing pages with a copy, in the object where the range maps one, and wakes who waits there.
+ * *copied: as above. Errors: -EEXIST, -ENOMEM. */
+int xtal_os_uffd_copy(int fd, uint64_t to, const void *from, uint64_t len, uint64_t *copied);
 /* Enters the pages that the object has into the page table (of a range that traps minor faults)
  * and wakes who waits there. Errors: -EFAULT (the object has none at the first), -EEXIST. */
 int xtal_os_uffd_carry_on(int fd, uint64_t at, uint64_t len);

@@ -162,6 +162,61 @@ static int dropped(void *arg)
 	return go(arg, bodies, 4, SECOND);
 }
 
+/* ---- unmapped with other adopted memory behind it ---- */
+
+static void *unmapper(void *arg)
+{
+	struct rng rng = { .state = 5 };
+	struct scene *s = arg;
+	uint8_t *p;
+
+	while (!s->stop) {
+		p = atomic_exchange(&s->p, NULL);
+		if (!p)
+			continue;
+		proc_sleep_us(rng_below(&rng, 400));
+		munmap(p, 2 * LEN);
+		s->turns++;
+	}
+	return NULL;
+}
+
+/* One call unmaps what is on its way and what is adopted: the former is not read of before the chunk
+ * is done, and the chunk must not wait for the latter. */
+static int across(void *arg)
+{
+	unsigned rounds = proc_rounds(300, 100000), adopted = 0;
+	struct scene *s = arg;
+	pthread_t t;
+
+	setenv("XTAL_ADOPT", "auto", 1);
+	setenv("XTAL_LOG", "/dev/null", 1);
+	if (pthread_create(&t, NULL, unmapper, s))
+		proc_die("no thread");
+	for (unsigned i = 0; i < rounds; i++) {
+		uint8_t *p = mmap(NULL, 2 * LEN, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (p == MAP_FAILED)
+			proc_die("mmap: %m");
+		peer_fill(p, 2 * LEN, i);
+		/* The one before it, at the same place, may not be forgotten yet. */
+		for (unsigned k = 0; xtal_share(p + LEN, LEN); k++) {
+			if (k == 1000)
+				proc_die("share: %s", xtal_last_error());
+			proc_sleep_us(1000);
+		}
+		s->p = p;
+		adopted += !xtal_share(p, LEN);
+		while (s->turns <= i)
+			proc_sleep_us(10);
+	}
+	s->stop = true;
+	pthread_join(t, NULL);
+	fprintf(stderr, "adopted %u times in %u rounds\n", adopted, rounds);
+	return 0;
+}
+
 static void run(int (*body)(void *))
 {
 	struct scene *s = proc_shared(sizeof(*s));
@@ -187,11 +242,18 @@ static void dropped_late(void **state)
 	run(dropped);
 }
 
+static void unmapped_across(void **state)
+{
+	(void)state;
+	run(across);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(moved_twice, proc_end_all),
 		cmocka_unit_test_teardown(dropped_late, proc_end_all),
+		cmocka_unit_test_teardown(unmapped_across, proc_end_all),
 	};
 
 	if (proc_emulated())
