@@ -129,7 +129,7 @@ static int open_all(struct xtal_os_adopter *a)
 	/* Huge pages would have to be split to be moved. */
 	madvise(areas, 2 * XTAL_OS_ADOPT_CHUNK, MADV_NOHUGEPAGE);
 	xtal_os_reserve_make(a);
-	return xtal_os_uffd_register(a->store, a->scratch, XTAL_OS_ADOPT_CHUNK,
+	return xtal_os_uffd_register(a->store, a->scratch, 2 * XTAL_OS_ADOPT_CHUNK,
 				     XTAL_OS_TRAP_MISSING);
 }
 
