@@ -50,25 +50,6 @@ static bool all_shared(const struct xtal_os_run *run)
 			return false;
 	return true;
 }
-/* Gives the chunk its pages back, wherever the program has moved them; once its own events have been
- * read. Pages whose place is no longer there stay. */
-static void give_back(const struct xtal_os_chunk *c)
-{
-	struct xtal_os_adopter *a = c->a;
-	uint64_t moved, to, page = xtal_os_page_size();
-	int err;
-
-	for (uint64_t i = 0; i < c->len; i += page) {
-		do {
-			xtal_lock(&a->gate);
-			to = xtal_os_window_now_at(a, c->at + i);
-			err = to ? xtal_os_uffd_move(a->window, to, a->scratch + i, page, &moved)
-				 : 0;
-			xtal_unlock(&a->gate);
-		} while (xtal_os_window_not_yet(err));
-	}
-}
-
 /* Forgets the pages in an area of ours. */
 static void clean(uint64_t area)
 {
@@ -97,6 +78,43 @@ static int each_stretch(struct xtal_os_adopter *a, uint64_t area, uint64_t len,
 		begin = i + 1;
 	}
 	return err;
+}
+
+struct back {
+	struct xtal_os_adopter *a;
+	uint64_t from, to;
+};
+
+static int copy_back(void *arg, uint64_t at, uint64_t bytes)
+{
+	const struct back *b = arg;
+	uint64_t copied;
+
+	return xtal_os_uffd_copy(b->a->window, b->to + at, xtal_os_place(b->from + at), bytes,
+				 &copied);
+}
+
+/* Gives the chunk its pages back, wherever the program has moved them; once its own events have been
+ * read. Pages whose place is no longer there stay. */
+static void give_back(const struct xtal_os_chunk *c)
+{
+	struct xtal_os_adopter *a = c->a;
+	uint64_t moved, page = xtal_os_page_size();
+	int err;
+
+	for (uint64_t i = 0; i < c->len; i += page) {
+		struct back b = { .a = a, .from = a->scratch + i };
+
+		do {
+			xtal_lock(&a->gate);
+			b.to = xtal_os_window_now_at(a, c->at + i);
+			err = b.to ? xtal_os_uffd_move(a->window, b.to, b.from, page, &moved) : 0;
+			/* Not writable any more: pages are moved between writable mappings only. */
+			if (err == -EINVAL)
+				err = each_stretch(a, b.from, page, copy_back, &b);
+			xtal_unlock(&a->gate);
+		} while (xtal_os_window_not_yet(err));
+	}
 }
 
 /*

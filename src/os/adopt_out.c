@@ -42,9 +42,13 @@ static int fill_part(struct xtal_os_chunk *c, uint64_t at, uint64_t len, uint64_
 	n = syscall(SYS_pread64, c->fd, a->spare + at, len, (long)(c->offset + at));
 	if (n != (long)len)
 		return n < 0 ? -errno : -EIO;
-	if (c->prot == (PROT_READ | PROT_WRITE))
-		return xtal_os_uffd_move(a->window, to, a->spare + at, len, moved);
-	/* Pages are moved between writable mappings only. */
+	if (c->prot == (PROT_READ | PROT_WRITE)) {
+		int err = xtal_os_uffd_move(a->window, to, a->spare + at, len, moved);
+
+		if (err != -EINVAL || *moved)
+			return err;
+	}
+	/* Pages are moved between writable mappings only; and it may be one no more. */
 	return xtal_os_uffd_copy(a->window, to, xtal_os_place(a->spare + at), len, moved);
 }
 

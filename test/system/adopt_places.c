@@ -217,6 +217,59 @@ static int across(void *arg)
 	return 0;
 }
 
+/* ---- made read-only on its way ---- */
+
+static void *protector(void *arg)
+{
+	struct rng rng = { .state = 6 };
+	struct scene *s = arg;
+	uint8_t *p;
+
+	while (!s->stop) {
+		p = atomic_exchange(&s->p, NULL);
+		if (!p)
+			continue;
+		proc_sleep_us(rng_below(&rng, 400));
+		mprotect(p, LEN / 2, PROT_READ);
+		if (!peer_holds(p, LEN, s->turns))
+			proc_die("turn %u: what was made read-only has other content", s->turns);
+		s->turns++;
+	}
+	return NULL;
+}
+
+static int kept(void *arg)
+{
+	unsigned rounds = proc_rounds(600, 100000);
+	struct scene *s = arg;
+	pthread_t t;
+
+	setenv("XTAL_ADOPT", "auto", 1);
+	setenv("XTAL_LOG", "/dev/null", 1);
+	if (pthread_create(&t, NULL, protector, s))
+		proc_die("no thread");
+	for (unsigned i = 0; i < rounds; i++) {
+		uint8_t *p = map(NULL, PROT_READ | PROT_WRITE, 0);
+		bool back = i % 2;
+
+		peer_fill(p, LEN, i);
+		if (back && xtal_share(p, LEN))
+			proc_die("share: %s", xtal_last_error());
+		s->p = p;
+		if (!back)
+			xtal_share(p, LEN); /* refused when it is read-only already */
+		xtal_unshare(p, LEN);
+		while (s->turns <= i)
+			proc_sleep_us(10);
+		if (!peer_holds(p, LEN, i))
+			proc_die("round %u: the content has changed", i);
+		munmap(p, LEN);
+	}
+	s->stop = true;
+	pthread_join(t, NULL);
+	return 0;
+}
+
 static void run(int (*body)(void *))
 {
 	struct scene *s = proc_shared(sizeof(*s));
@@ -248,12 +301,19 @@ static void unmapped_across(void **state)
 	run(across);
 }
 
+static void read_only_meanwhile(void **state)
+{
+	(void)state;
+	run(kept);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(moved_twice, proc_end_all),
 		cmocka_unit_test_teardown(dropped_late, proc_end_all),
 		cmocka_unit_test_teardown(unmapped_across, proc_end_all),
+		cmocka_unit_test_teardown(read_only_meanwhile, proc_end_all),
 	};
 
 	if (proc_emulated())
