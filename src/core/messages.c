@@ -23,6 +23,8 @@
 /* How long after a program's own poll the agent leaves the answers to it. */
 #define POLLER_NS 1000000u
 
+#define PATIENT_SPINS 1000u /* 10 to 50 us */
+
 uint32_t xtal_messages_copy(struct xtal_link *link, struct xtal_pending *p, uint64_t offset,
 			    void *ring, uint64_t len, bool to_local)
 {
@@ -116,7 +118,10 @@ void xtal_messages_poll(struct xtal_link *link, const struct xtal_queue *mine, b
 			atomic_store_explicit(&link->polled_at, now, memory_order_relaxed);
 		if (link->armed)
 			link->carrier->after_sleep(link);
-		xtal_messages_go_on(link, now, mine);
+		/* Encrypting what fits into a socket takes longer than the agent waits for the next poll. */
+		if (xtal_messages_go_on(link, now, mine) && user)
+			atomic_store_explicit(&link->polled_at, xtal_os_now(),
+					      memory_order_relaxed);
 	}
 	/* A program polls without a pause: the agent, which reads the socket and keeps the time, must
 	 * get in between. */
@@ -280,14 +285,25 @@ static void leave_agent(struct xtal_link *link)
 	link->draining = false;
 }
 
+/* Takes the lock from whoever posts. False: its holder moves many bytes, for milliseconds maybe, and
+ * needs no processor of ours spent on waiting; the next tick looks again. */
+static bool lock_soon(struct xtal_link *link)
+{
+	for (unsigned i = 0; i < PATIENT_SPINS; i++) {
+		if (xtal_trylock(&link->lock))
+			return true;
+		xtal_cpu_relax();
+	}
+	return false;
+}
+
 static bool before_sleep(struct xtal_drain *d)
 {
 	struct xtal_link *link = xtal_container_of(d, struct xtal_link, drain);
 	bool may = true;
 
-	if (xtal_messages_polled(link, xtal_os_now()))
-		return true; /* and holds the lock most of the time */
-	xtal_lock(&link->lock);
+	if (xtal_messages_polled(link, xtal_os_now()) || !lock_soon(link))
+		return true;
 	if (!xtal_messages_in_use(link))
 		leave_agent(link);
 	else if (atomic_load(&link->state) == XTAL_LINK_UP &&
