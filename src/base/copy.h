@@ -7,8 +7,9 @@
 #ifndef XTAL_BASE_COPY_H
 #define XTAL_BASE_COPY_H
 
-#include <stdint.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Bytes of the tail that xtal_copy_body() leaves for xtal_copy_tail(): 0..15. */
 size_t xtal_copy_tail_len(const void *dst, size_t len);
@@ -37,5 +38,17 @@ void xtal_copy(void *dst, const void *src, size_t len);
 #define XTAL_COPY_STREAM_MIN ((size_t)8 << 20)
 void xtal_copy_stream(void *dst, const void *src, size_t len);
 void xtal_copy_stream_body(void *dst, const void *src, size_t len);
+
+/*
+ * True for two places between which "rep movsb", which the kernel and the C library copy more than
+ * some KiB with, is up to 30 times slower on some processors: seen from their pages' beginnings dst
+ * lies a little ahead of src. Measured (Zen 3): 16 KiB in 5.4 us for distances of 1 to 31, else
+ * 0.18. Whoever may choose one of the places moves it by XTAL_COPY_STEP, either way.
+ */
+#define XTAL_COPY_STEP 64u
+static inline bool xtal_copy_crawls(const void *dst, const void *src)
+{
+	return (((uintptr_t)dst - (uintptr_t)src) & 4095) - 1 < XTAL_COPY_STEP - 1;
+}
 
 #endif

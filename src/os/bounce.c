@@ -11,11 +11,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/copy.h"
 #include "base/lock.h"
 #include "os/sock.h"
 #include "os/vm.h"
 
-#define SIZE     (4u * 1024)
+#define SIZE     (16u * 1024) /* bytes at once */
+#define ROOM     (SIZE + 2 * XTAL_COPY_STEP)
 #define LEAST_FD 512 /* a program that closes what it does not know shall not get our number */
 
 static struct {
@@ -27,7 +29,7 @@ static struct {
 int xtal_os_bounce_open(int *fd)
 {
 	void *page;
-	int low, high, err = xtal_os_object_create("xtal-bounce", SIZE, true, &low, &page);
+	int low, high, err = xtal_os_object_create("xtal-bounce", ROOM, true, &low, &page);
 
 	if (err)
 		return err;
@@ -38,7 +40,7 @@ int xtal_os_bounce_open(int *fd)
 		fcntl(high, F_SETFL, O_RDWR | O_NOATIME);
 	xtal_os_close(low);
 	if (err) {
-		xtal_os_unmap(page, SIZE);
+		xtal_os_unmap(page, ROOM);
 		return err;
 	}
 	xtal_lock(&bounce.lock);
@@ -52,7 +54,7 @@ void xtal_os_bounce_close(void)
 {
 	xtal_lock(&bounce.lock);
 	if (bounce.page)
-		xtal_os_unmap(bounce.page, SIZE);
+		xtal_os_unmap(bounce.page, ROOM);
 	bounce.page = NULL;
 	bounce.fd = -1;
 	xtal_unlock(&bounce.lock);
@@ -65,9 +67,9 @@ void xtal_os_bounce_fork_child(void)
 	atomic_store(&bounce.lock.held, 0);
 }
 
-static bool enter(size_t len)
+static bool enter(void)
 {
-	if (len - 1 >= SIZE || !xtal_trylock(&bounce.lock))
+	if (!xtal_trylock(&bounce.lock))
 		return false;
 	if (bounce.page)
 		return true;
@@ -75,29 +77,70 @@ static bool enter(size_t len)
 	return false;
 }
 
-/* Without libc's wrappers, into which sanitizers put looks at the memory. */
+/* More than fits at once goes piece by piece only where the kernel's own copy would crawl. */
+static bool suits(const void *dst, const void *src, size_t len)
+{
+	return len - 1 < SIZE || (len && xtal_copy_crawls(dst, src));
+}
+
+/* Where in the object the bytes lie on their way, so that neither copy crawls: the user's side has the
+ * same place in a cache line, and ours (dst or src) is not close. */
+static size_t place(const void *user, const void *dst, const void *src, size_t len)
+{
+	size_t at = (uintptr_t)user % XTAL_COPY_STEP;
+	const char *page = bounce.page;
+
+	if (len < XTAL_COPY_STEP)
+		return 0;
+	if (dst ? xtal_copy_crawls(dst, page + at) : xtal_copy_crawls(page + at, src))
+		at += XTAL_COPY_STEP;
+	return at;
+}
+
+/* Both without libc's wrappers, into which sanitizers put looks at the memory. */
+static bool put_some(void *dst, const void *src, size_t len)
+{
+	size_t at = place(dst, NULL, src, len);
+
+	memcpy((char *)bounce.page + at, src, len);
+	return syscall(SYS_pread64, bounce.fd, dst, len, at) == (long)len;
+}
+
+static bool get_some(void *dst, const void *src, size_t len)
+{
+	size_t at = place(src, dst, NULL, len);
+
+	if (syscall(SYS_pwrite64, bounce.fd, src, len, at) != (long)len)
+		return false;
+	memcpy(dst, (char *)bounce.page + at, len);
+	return true;
+}
+
+static int through(bool (*some)(void *dst, const void *src, size_t len), void *dst, const void *src,
+		   size_t len)
+{
+	size_t done = 0, n;
+
+	if (suits(dst, src, len) && enter()) {
+		for (; done < len; done += n) {
+			n = len - done < SIZE ? len - done : SIZE;
+			if (!some((char *)dst + done, (const char *)src + done, n))
+				break;
+		}
+		xtal_unlock(&bounce.lock);
+	}
+	/* Whatever else went wrong, the other way tells, or does better. */
+	return done == len ? 0
+			   : xtal_os_guarded_copy((char *)dst + done, (const char *)src + done,
+						  len - done);
+}
+
 int xtal_os_guarded_put(void *dst, const void *src, size_t len)
 {
-	long n;
-
-	if (!enter(len))
-		return xtal_os_guarded_copy(dst, src, len);
-	memcpy(bounce.page, src, len);
-	n = syscall(SYS_pread64, bounce.fd, dst, len, 0l);
-	xtal_unlock(&bounce.lock);
-	/* Whatever else went wrong, the other way tells, or does better. */
-	return n == (long)len ? 0 : xtal_os_guarded_copy(dst, src, len);
+	return through(put_some, dst, src, len);
 }
 
 int xtal_os_guarded_get(void *dst, const void *src, size_t len)
 {
-	long n;
-
-	if (!enter(len))
-		return xtal_os_guarded_copy(dst, src, len);
-	n = syscall(SYS_pwrite64, bounce.fd, src, len, 0l);
-	if (n == (long)len)
-		memcpy(dst, bounce.page, len);
-	xtal_unlock(&bounce.lock);
-	return n == (long)len ? 0 : xtal_os_guarded_copy(dst, src, len);
+	return through(get_some, dst, src, len);
 }

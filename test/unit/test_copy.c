@@ -166,6 +166,27 @@ static void tail_length(void **state)
 		}
 }
 
+/* Moving either side by a step is enough, and what lies alike in its page is left alone. */
+static void crawling(void **state)
+{
+	char *src = (char *)0x10000;
+
+	(void)state;
+	assert_false(xtal_copy_crawls(src, src));
+	for (size_t off = 0; off < 3 * 4096; off++) {
+		char *dst = src + off;
+
+		if (off % 4096 >= 1 && off % 4096 < 32)
+			assert_true(xtal_copy_crawls(dst, src));
+		if (off % 64 == 0)
+			assert_false(xtal_copy_crawls(dst, src));
+		if (!xtal_copy_crawls(dst, src))
+			continue;
+		assert_false(xtal_copy_crawls(dst + XTAL_COPY_STEP, src));
+		assert_false(xtal_copy_crawls(dst, src + XTAL_COPY_STEP));
+	}
+}
+
 /* Also where dst lies behind src, which the contract does not even promise. */
 static void overlap(void **state)
 {
@@ -348,6 +369,7 @@ int main(void)
 		cmocka_unit_test(huge_copies),     cmocka_unit_test(tail_length),
 		cmocka_unit_test(overlap),         cmocka_unit_test(last_lands_last),
 		cmocka_unit_test(words_are_whole), cmocka_unit_test(streams),
+		cmocka_unit_test(crawling),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

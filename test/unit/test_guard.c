@@ -185,6 +185,36 @@ static void bounced(void **state)
 	assert_int_equal(child_run(bounce_copies, NULL), 0);
 }
 
+/* Wherever in its page either side begins: neither misses a byte nor adds one. */
+static void bounced_from_any_place(void **state)
+{
+	static const size_t lengths[] = { 63, 64, 5000, 16383, 16384, 16385, 40000 };
+	static const size_t places[] = { 0, 1, 16, 31, 32, 63, 64, 65, 100, 4080, 4095 };
+	const size_t size = 12 * 4096, count = sizeof(places) / sizeof(places[0]);
+	char *from = aligned_alloc(4096, size), *to = aligned_alloc(4096, size);
+	int fd;
+
+	(void)state;
+	assert_int_equal(xtal_os_bounce_open(&fd), 0);
+	for (size_t i = 0; i < size; i++)
+		from[i] = (char)(i * 13 + i / 255);
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]) * count * count * 2; i++) {
+		size_t len = lengths[i / 2 / count / count];
+		char *dst = to + places[i / 2 / count % count], *src = from + places[i / 2 % count];
+
+		memset(to, 0, size);
+		assert_int_equal((i % 2 ? xtal_os_guarded_put : xtal_os_guarded_get)(dst, src, len),
+				 0);
+		assert_memory_equal(dst, src, len);
+		assert_true(dst == to || dst[-1] == 0);
+		assert_int_equal(dst[len], 0);
+	}
+	xtal_os_bounce_close();
+	close(fd);
+	free(from);
+	free(to);
+}
+
 /* Two threads at once: each has its own bytes. */
 static void *bounce_much(void *arg)
 {
@@ -378,6 +408,7 @@ int main(void)
 		cmocka_unit_test(guarded),
 		cmocka_unit_test(guarded_without_process_vm),
 		cmocka_unit_test(bounced),
+		cmocka_unit_test(bounced_from_any_place),
 		cmocka_unit_test(bounced_by_two),
 		cmocka_unit_test(guarded_after_fork),
 		cmocka_unit_test(guarded_in_a_storm),
