@@ -18,6 +18,7 @@
 #define ID_SIZE    64
 #define CIPHER     "TLS_AES_128_GCM_SHA256"
 #define READ_AHEAD 32768 /* so that one read of the stream may bring more than one record */
+#define HEADER     5     /* bytes of a record before its data */
 
 struct xtal_os_tls_context {
 	OSSL_LIB_CTX *library; /* our own: the program's configuration of OpenSSL is not ours */
@@ -36,6 +37,8 @@ struct xtal_os_tls {
 	int error;            /* the stream's */
 	char *stash;          /* pieces joined into one record, until it is accepted */
 	size_t stash_len;
+	const char *place; /* of a record's data, in OpenSSL's buffer */
+	bool begins;       /* the next bytes for the stream begin a record */
 	char reason[200];
 };
 
@@ -78,6 +81,9 @@ static int stream_write(BIO *bio, const char *buf, size_t len, size_t *moved)
 	struct xtal_os_tls *tls = BIO_get_data(bio);
 	int64_t n = tls->stream.write(tls->stream.arg, buf, len);
 
+	if (tls->begins)
+		tls->place = buf + HEADER;
+	tls->begins = false;
 	BIO_clear_retry_flags(bio);
 	if (n > 0) {
 		*moved = (size_t)n;
@@ -381,7 +387,7 @@ int xtal_os_tls_handshake(struct xtal_os_tls *tls)
 	if (!SSL_session_reused(tls->ssl) || SSL_version(tls->ssl) != TLS1_3_VERSION)
 		return fail(tls, -EACCES, "the peer did not prove that it has our key (id %s)",
 			    tls->context->id);
-	tls->up = true;
+	tls->up = tls->begins = true;
 	return 0;
 }
 
@@ -420,6 +426,7 @@ static int64_t write_some(struct xtal_os_tls *tls, const void *buf, size_t len)
 		return ret ? ret : -EPIPE;
 	}
 	tls->stash_len = 0;
+	tls->begins = true;
 	return (int64_t)n;
 }
 
@@ -450,6 +457,11 @@ int64_t xtal_os_tls_writev(struct xtal_os_tls *tls, const struct xtal_os_tls_pie
 	}
 	tls->stash_len = used;
 	return write_some(tls, NULL, 0);
+}
+
+const void *xtal_os_tls_place(const struct xtal_os_tls *tls)
+{
+	return tls->place;
 }
 
 int xtal_os_tls_shutdown(struct xtal_os_tls *tls)

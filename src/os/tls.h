@@ -70,6 +70,9 @@ struct xtal_os_tls_piece {
 };
 int64_t xtal_os_tls_writev(struct xtal_os_tls *tls, const struct xtal_os_tls_piece *pieces,
 			   unsigned count);
+/* Where OpenSSL copies the data of a record to, for xtal_copy_crawls(). NULL: not known yet; it may
+ * change after a rest. */
+const void *xtal_os_tls_place(const struct xtal_os_tls *tls);
 /* Nothing is expected soon: gives back the buffers that hold nothing (50 KiB); the next call takes
  * new ones. */
 void xtal_os_tls_rest(struct xtal_os_tls *tls);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "os/tcp.h"
 #include "os/tls.h"
 
@@ -195,23 +196,32 @@ static int64_t send_some(struct xtal_tcp *t, const struct xtal_tcp_pins *pins)
 	return n;
 }
 
+/* Where the bytes in the stage begin, so that OpenSSL's copies of them do not crawl: each record's lies
+ * at the same place, and they are of whole pages. */
+static size_t stage_start(const struct xtal_tcp *t)
+{
+	return xtal_copy_crawls(xtal_os_tls_place(t->tls), t->stage) ? XTAL_COPY_STEP : 0;
+}
+
 /* Copies what follows of the oldest frame to the stage. Errors: -EFAULT, -ENOMEM. */
 static int fill_stage(struct xtal_tcp *t, const struct xtal_tcp_pins *pins)
 {
+	size_t end;
 	int err = 0;
 
 	if (!t->stage)
-		t->stage = malloc(STAGE);
+		t->stage = malloc(STAGE + XTAL_COPY_STEP);
 	if (!t->stage)
 		return -ENOMEM;
-	t->stage_at = t->stage_len = 0;
-	while (t->head != t->tail && t->stage_len < STAGE) {
+	t->stage_at = t->stage_len = stage_start(t);
+	end = t->stage_at + STAGE;
+	while (t->head != t->tail && t->stage_len < end) {
 		struct xtal_os_iov iov[2];
 		unsigned count = 0;
 
 		err = add_frame(frame_at(t, t->head), pins, iov, &count);
-		for (unsigned i = 0; i < count && !err && t->stage_len < STAGE; i++) {
-			size_t room = STAGE - t->stage_len;
+		for (unsigned i = 0; i < count && !err && t->stage_len < end; i++) {
+			size_t room = end - t->stage_len;
 			size_t n = iov[i].len < room ? iov[i].len : room;
 			bool ours = i == 0 && frame_at(t, t->head)->sent < XTAL_TCP_HEADER;
 
@@ -228,7 +238,7 @@ static int fill_stage(struct xtal_tcp *t, const struct xtal_tcp_pins *pins)
 		if (err)
 			break;
 	}
-	return t->stage_len ? 0 : err;
+	return t->stage_len > t->stage_at ? 0 : err;
 }
 
 static int64_t encrypt_some(struct xtal_tcp *t, const struct xtal_tcp_pins *pins)

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <cmocka.h>
 
+#include "base/copy.h"
 #include "os/proc.h"
 #include "os/sock.h"
 #include "os/tcp.h"
@@ -256,6 +257,9 @@ static size_t pass(struct xtal_tcp *from, struct xtal_tcp *to, const struct xtal
 		err = xtal_tcp_flush(from, pins);
 		assert_true(err == 0 || err == -EAGAIN);
 		assert_int_equal(xtal_tcp_idle(from), !err);
+		if (from->tls && from->stage)
+			assert_false(xtal_copy_crawls(xtal_os_tls_place(from->tls),
+						      from->stage + from->stage_at));
 		for (;;) {
 			struct xtal_os_iov iov[2] = { { in + got, step },
 						      { in + got + step, step } };
@@ -306,6 +310,11 @@ static void frames_arrive_whole(bool tls)
 		}
 	}
 	assert_int_equal(xtal_tcp_direct(&a), !tls);
+	assert_null(xtal_tcp_inbox(&b, false));
+	assert_int_equal(xtal_tcp_inbox(&b, true) != NULL, tls);
+	assert_ptr_equal(xtal_tcp_inbox(&b, false), xtal_tcp_inbox(&b, true));
+	xtal_tcp_rest(&b);
+	assert_null(xtal_tcp_inbox(&b, false));
 	assert_true(xtal_tcp_idle(&a));
 	put(&a, 1, payload, BIG, false);
 	put(&a, 2, small, 64, true);

@@ -39,6 +39,7 @@ struct pipe {
 	int error;
 	unsigned stutter; /* every n-th read, and every n-th write, blocks */
 	unsigned reads, writes;
+	const char *last; /* where what was written last lay */
 };
 
 struct end {
@@ -77,6 +78,7 @@ static int64_t pipe_write(void *arg, const void *buf, size_t len)
 	struct pipe *p = ((struct end *)arg)->out;
 	size_t n = p->room - p->used;
 
+	p->last = buf;
 	if (p->stutter && p->writes++ % p->stutter == 0)
 		return -EAGAIN;
 	n = n < len ? n : len;
@@ -198,6 +200,23 @@ static void any_grain_of_the_stream_will_do(void **state)
 }
 
 /* Bytes that malloc has given out. */
+/* Also when it goes out in parts. */
+static void the_place_of_the_data_is_known(void **state)
+{
+	const char *place;
+
+	(void)state;
+	connect_both();
+	transfer(&t.client, &t.server, 3 * XTAL_OS_TLS_RECORD);
+	place = xtal_os_tls_place(t.client.tls);
+	assert_ptr_equal(place, t.to_server.last + 5);
+	t.to_server.grain = 100;
+	t.to_server.stutter = 3;
+	transfer(&t.client, &t.server, 3 * XTAL_OS_TLS_RECORD);
+	assert_ptr_not_equal(place, t.to_server.last + 5);
+	assert_ptr_equal(place, xtal_os_tls_place(t.client.tls));
+}
+
 static size_t in_use(void)
 {
 	return mallinfo2().uordblks;
@@ -683,6 +702,7 @@ int main(void)
 		TEST(the_same_key_on_both_sides),
 		TEST(what_goes_over_the_wire_is_not_the_data),
 		TEST(any_grain_of_the_stream_will_do),
+		TEST(the_place_of_the_data_is_known),
 		TEST(at_rest_it_costs_little),
 		TEST(errors_of_others_are_not_ours),
 		TEST(a_full_stream_is_waited_for),
