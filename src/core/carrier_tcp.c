@@ -258,8 +258,7 @@ static int64_t receive_direct(struct xtal_tcp_link *t, uint64_t want, uint64_t c
 /* One receive. False: nothing more now. */
 static bool receive_some(struct xtal_tcp_link *t, uint64_t now, const struct xtal_queue *mine)
 {
-	uint8_t look[LOOK];
-	struct xtal_os_iov iov = { look, sizeof(look) };
+	uint8_t look[LOOK], *in = look;
 	struct xtal_initiator_event ev;
 	uint64_t cookie, offset, want = xtal_initiator_payload(&t->session, &cookie, &offset);
 	bool direct = xtal_tcp_direct(&t->stream), full;
@@ -271,9 +270,13 @@ static bool receive_some(struct xtal_tcp_link *t, uint64_t now, const struct xta
 			return give_up(t, cookie, XTAL_LOCAL_ACCESS, now, mine);
 		full = n == (int64_t)(want + XTAL_MSG_HEADER);
 	} else {
+		uint8_t *inbox = xtal_tcp_inbox(&t->stream, want >= DIRECT_LEAST);
+		struct xtal_os_iov iov = { inbox ? inbox : look, inbox ? XTAL_TCP_INBOX : LOOK };
+
+		in = iov.base;
 		want = 0;
 		n = xtal_tcp_receive(&t->stream, &iov, 1);
-		full = n == (int64_t)sizeof(look) || xtal_tcp_buffered(&t->stream);
+		full = n == (int64_t)iov.len || xtal_tcp_buffered(&t->stream);
 	}
 	if (n == -EAGAIN)
 		return false;
@@ -290,7 +293,7 @@ static bool receive_some(struct xtal_tcp_link *t, uint64_t now, const struct xta
 			return false;
 		n -= (int64_t)got;
 	}
-	return take(t, look, (size_t)n, now, mine) && full;
+	return take(t, in, (size_t)n, now, mine) && full;
 }
 
 static bool tcp_receive(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine)

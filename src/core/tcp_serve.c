@@ -500,8 +500,7 @@ static int64_t receive_direct(struct xtal_tcp_conn *c, uint64_t want, uint8_t *l
 /* One receive. *more: there may be more at once. */
 static enum outcome receive(struct xtal_tcp_conn *c, bool *more, bool *did)
 {
-	uint8_t look[LOOK];
-	struct xtal_os_iov iov = { look, sizeof(look) };
+	uint8_t look[LOOK], *in = look;
 	uint64_t addr, want = c->session ? xtal_target_payload(&c->session->target, &addr) : 0;
 	size_t spill;
 	int64_t n;
@@ -514,8 +513,12 @@ static enum outcome receive(struct xtal_tcp_conn *c, bool *more, bool *did)
 		}
 		n = receive_direct(c, want, look, &spill, more);
 	} else {
+		uint8_t *inbox = xtal_tcp_inbox(&c->stream, want >= DIRECT_LEAST);
+		struct xtal_os_iov iov = { inbox ? inbox : look, inbox ? XTAL_TCP_INBOX : LOOK };
+
+		in = iov.base;
 		n = xtal_tcp_receive(&c->stream, &iov, 1);
-		*more = n == (int64_t)sizeof(look) || xtal_tcp_buffered(&c->stream);
+		*more = n == (int64_t)iov.len || xtal_tcp_buffered(&c->stream);
 		spill = n > 0 ? (size_t)n : 0;
 	}
 	if (n == -EAGAIN) {
@@ -527,7 +530,7 @@ static enum outcome receive(struct xtal_tcp_conn *c, bool *more, bool *did)
 		return GONE;
 	}
 	*did = true;
-	return feed(c, look, spill);
+	return feed(c, in, spill);
 }
 
 /* Looks at the connection itself from now on, for a while: a receive is cheaper than epoll, as long

@@ -15,6 +15,7 @@
 
 _Static_assert((XTAL_TCP_FRAMES & (XTAL_TCP_FRAMES - 1)) == 0, "numbers wrap");
 _Static_assert(2 * XTAL_TCP_FRAMES <= XTAL_OS_TCP_PIECES, "all frames in one system call");
+_Static_assert(XTAL_TCP_INBOX == XTAL_OS_TLS_RECORD, "a record at once");
 _Static_assert(offsetof(struct xtal_tcp_frame, small) == XTAL_TCP_HEADER, "one piece");
 
 void xtal_tcp_init(struct xtal_tcp *t, int fd)
@@ -38,8 +39,9 @@ void xtal_tcp_fini(struct xtal_tcp *t)
 	xtal_tcp_reset(t);
 	free(t->frames);
 	free(t->stage);
+	free(t->inbox);
 	t->frames = NULL;
-	t->stage = NULL;
+	t->stage = t->inbox = NULL;
 }
 
 int xtal_tcp_connect(struct xtal_tcp *t, struct xtal_eid to, uint16_t port,
@@ -116,6 +118,8 @@ void xtal_tcp_rest(struct xtal_tcp *t)
 {
 	if (t->tls)
 		xtal_os_tls_rest(t->tls);
+	free(t->inbox);
+	t->inbox = NULL;
 	if (t->stage_at == t->stage_len) {
 		free(t->stage);
 		t->stage = NULL;
@@ -294,6 +298,13 @@ int64_t xtal_tcp_receive(struct xtal_tcp *t, const struct xtal_os_iov *iov, unsi
 			break;
 	}
 	return total;
+}
+
+uint8_t *xtal_tcp_inbox(struct xtal_tcp *t, bool much)
+{
+	if (!t->inbox && much && t->tls)
+		t->inbox = malloc(XTAL_TCP_INBOX);
+	return t->inbox;
 }
 
 bool xtal_tcp_buffered(const struct xtal_tcp *t)

@@ -49,6 +49,7 @@ struct xtal_tcp {
 	struct xtal_os_tls *tls; /* NULL: the bytes go as they are */
 	uint8_t *stage;          /* with tls: bytes on their way to it */
 	size_t stage_at, stage_len;
+	uint8_t *inbox; /* with tls: see xtal_tcp_inbox() */
 };
 
 /* fd is the caller's; -1 for an end that gets one later. */
@@ -104,6 +105,11 @@ bool xtal_tcp_holds(const struct xtal_tcp *t, uint64_t tag);
  * that no more are there: go on while xtal_tcp_buffered().
  */
 int64_t xtal_tcp_receive(struct xtal_tcp *t, const struct xtal_os_iov *iov, unsigned count);
+/* With tls: XTAL_TCP_INBOX bytes of the connection's own to receive into, where more than that may come
+ * (or came before): as much as is decrypted at once. They are given back by a rest. NULL: receive
+ * into something smaller. */
+#define XTAL_TCP_INBOX 16384u
+uint8_t *xtal_tcp_inbox(struct xtal_tcp *t, bool much);
 /* With tls: bytes have left the socket that nobody has received. */
 bool xtal_tcp_buffered(const struct xtal_tcp *t);
 /* True when bytes may be received into memory that may not be there. */
