@@ -26,18 +26,18 @@ def tcp_rows(net, name):
     tcp, tls = "tcp_%s." % net, "tls_%s." % net
     return [
         ("TCP, %s: 8 B write, round trip; bare sockets" % name,
-         tcp + "w8.xtal", tcp + "w8.raw", "time", 1.3),
-        ("  the same; half the round trip of ucp_put_lat", tcp + "w8.xtal", tcp + "ucx8",
+         tcp + "8.xtal", tcp + "8.raw", "time", 1.3),
+        ("  the same; half the round trip of ucp_put_lat", tcp + "8.xtal", tcp + "ucx8",
          "time", 1.0),
-        ("  8 B READ; WRITE", tcp + "r8.xtal", tcp + "w8.xtal", "time", 1.1),
-        ("  1 MiB; iperf3, one stream", tcp + "w1m.xtal", tcp + "iperf", "speed", 2.0),
-        ("  1 MiB; bare sockets", tcp + "w1m.xtal", tcp + "w1m.raw", "speed", None),
-        ("  1 MiB; ucp_put_bw", tcp + "w1m.xtal", tcp + "ucx1m", "speed", None),
-        ("  1 MiB READ; WRITE", tcp + "r1m.xtal", tcp + "w1m.xtal", "time", 1.1),
-        ("TLS, %s: 8 B write; bare OpenSSL" % name, tls + "w8.xtal", tls + "w8.ssl",
+        ("  8 B READ; WRITE", tcp + "8.read", tcp + "8.xtal", "time", 1.1),
+        ("  1 MiB; iperf3, one stream", tcp + "1m.xtal", tcp + "iperf", "speed", 2.0),
+        ("  1 MiB; bare sockets", tcp + "1m.xtal", tcp + "1m.raw", "speed", None),
+        ("  1 MiB; ucp_put_bw", tcp + "1m.xtal", tcp + "ucx1m", "speed", None),
+        ("  1 MiB READ; WRITE", tcp + "1m.read", tcp + "1m.xtal", "time", 1.1),
+        ("TLS, %s: 8 B write; bare OpenSSL" % name, tls + "8.xtal", tls + "8.ssl",
          "speed", 0.8),
-        ("  1 MiB; bare OpenSSL", tls + "w1m.xtal", tls + "w1m.ssl", "speed", 0.8),
-        ("  1 MiB READ; WRITE", tls + "r1m.xtal", tls + "w1m.xtal", "time", 1.1),
+        ("  1 MiB; bare OpenSSL", tls + "1m.xtal", tls + "1m.ssl", "speed", 0.8),
+        ("  1 MiB READ; WRITE", tls + "1m.read", tls + "1m.xtal", "time", 1.1),
     ]
 
 

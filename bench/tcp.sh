@@ -17,15 +17,12 @@ other=$BENCH_HOST
 twins() {
 	local mib=$((1 << 20))
 	export XTAL_SECURITY=none
-	measure "tcp_$1.w8" tcp --batch 1 xtal raw
-	measure "tcp_$1.r8" tcp --batch 1 --op read xtal raw
-	measure "tcp_$1.w1m" tcp --size $mib --batch 16 xtal raw
-	measure "tcp_$1.r1m" tcp --size $mib --batch 16 --op read xtal
+	measure "tcp_$1.8" tcp --batch 1 xtal read raw
+	measure "tcp_$1.1m" tcp --size $mib --batch 16 xtal read raw
 	unset XTAL_SECURITY
 	export XTAL_KEY_FILE=$key
-	measure "tls_$1.w8" tcp --batch 1 xtal ssl
-	measure "tls_$1.w1m" tcp --size $mib --batch 16 xtal ssl
-	measure "tls_$1.r1m" tcp --size $mib --batch 16 --op read xtal
+	measure "tls_$1.8" tcp --batch 1 xtal read ssl
+	measure "tls_$1.1m" tcp --size $mib --batch 16 xtal read ssl
 	unset XTAL_KEY_FILE
 }
 
