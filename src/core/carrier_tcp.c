@@ -311,7 +311,11 @@ static bool tcp_receive(struct xtal_link *link, uint64_t now, const struct xtal_
 		xtal_initiator_tick(&t->session, now, &ev);
 		handle(t, &ev, now, mine);
 	}
-	return t->session.heard_at != heard;
+	if (t->session.heard_at == heard)
+		return false;
+	if (!xtal_agent_is_me())
+		xtal_tcp_link_beaten(t);
+	return true;
 }
 
 /* Leases make it sound: what has not been executed by now never is. So each operation ends by

@@ -21,6 +21,7 @@ struct xtal_tcp_link {
 	struct xtal_timer timer; /* the agent's, while there is a connection */
 	uint64_t incarnation;    /* of the owner, all bits; 0: not known yet */
 	unsigned watched;        /* XTAL_OS_READABLE ..., what wakes the agent */
+	unsigned beaten;         /* answers that others took while it was to be woken */
 	uint64_t full_until;     /* the socket was full: no use to try before */
 	bool unsent;             /* there is more to be sent, and room for it */
 	uint64_t since;          /* when connecting, or the TLS handshake, began */
@@ -43,6 +44,8 @@ bool xtal_tcp_link_up(struct xtal_tcp_link *t, uint64_t now);
 /* The agent is woken when the socket is ready. Always true. */
 bool xtal_tcp_link_arm(struct xtal_link *link);
 void xtal_tcp_link_disarm(struct xtal_link *link);
+/* Whoever polls has received something. */
+void xtal_tcp_link_beaten(struct xtal_tcp_link *t);
 void xtal_tcp_link_hand_over(struct xtal_link *link);
 /* Operations that are open end now: nothing of them goes out any more. */
 void xtal_tcp_link_cancel(struct xtal_link *link);

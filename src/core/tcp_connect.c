@@ -26,6 +26,7 @@
 #define RETRY_LEAST 2000000u /* ns between attempts to connect */
 #define RETRY_MOST  200000000u
 #define LOOK_AGAIN  5000000u /* ns: is the program still polling? */
+#define BEATEN      4u       /* answers that the agent was woken for in vain */
 #define TOGETHER    1048576u /* ns: timers of many links that end in one such span end at once */
 
 static int session_open(struct xtal_tcp_link *t, uint64_t now)
@@ -88,6 +89,7 @@ static void watch(struct xtal_tcp_link *t, unsigned what)
 	if (t->stream.fd < 0 || t->hung || t->watched == what)
 		return;
 	t->watched = what;
+	t->beaten = 0;
 	xtal_agent_change(&t->link->sock, what);
 }
 
@@ -105,6 +107,19 @@ bool xtal_tcp_link_arm(struct xtal_link *link)
 void xtal_tcp_link_disarm(struct xtal_link *link)
 {
 	(void)link; /* it costs a system call, and the next report disarms it anyway */
+}
+
+/*
+ * ... unless whoever polls is always quicker: then the kernel wakes the agent's thread at each answer,
+ * finds nothing to report, and leaves it armed. The agent is told, so that its timer arms it again once
+ * nobody polls any more.
+ */
+void xtal_tcp_link_beaten(struct xtal_tcp_link *t)
+{
+	if (!(t->watched & XTAL_OS_READABLE) || ++t->beaten < BEATEN)
+		return;
+	watch(t, t->watched & XTAL_OS_WRITABLE ? XTAL_OS_WRITABLE | XTAL_OS_ONCE : 0);
+	xtal_link_post(t->link);
 }
 
 void xtal_tcp_link_hand_over(struct xtal_link *link)
@@ -380,6 +395,8 @@ void xtal_tcp_link_drive(struct xtal_link *link)
 		xtal_initiator_tick(&t->session, now, &ev);
 		if (ev.kind == XTAL_INITIATOR_HANG_UP)
 			xtal_tcp_link_hang_up(t, ev.why, now);
+	} else if (t->stream.fd >= 0 && !t->connecting && !(t->watched & XTAL_OS_READABLE)) {
+		xtal_agent_set_timer(&t->timer, soon(now), look);
 	}
 	xtal_unlock(&link->lock);
 	if (text)
