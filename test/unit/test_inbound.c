@@ -302,7 +302,8 @@ static void a_buffer_of_ours_may_be_gone(void **state)
 	}
 	assert_int_equal(xtal_registry_move(&w->ctx->registry, &moving, false, NULL), 1);
 	assert_true(receives(w, memory + 2 * page, "replaced", XTAL_OK));
-	assert_int_equal(child_run(receive_in_child, memory + page), 0);
+	if (!emulated()) /* qemu-user starts no thread in a child of several */
+		assert_int_equal(child_run(receive_in_child, memory + page), 0);
 	xtal_free(memory);
 	assert_true(receives(w, memory + page, "is gone", XTAL_LOCAL_ACCESS));
 	xtal_segment_unregister(&seg);
