@@ -316,6 +316,19 @@ urma_status_t ub_check_post(const char *function, struct ub_sender *s, urma_jfs_
 
 /* ---- Records ---- */
 
+/* Held while a record's queue is looked at: whoever deletes that waits (ub_check_gone()). */
+static struct xtal_lock looking;
+
+void ub_check_lock(void)
+{
+	xtal_lock(&looking);
+}
+
+void ub_check_unlock(void)
+{
+	xtal_unlock(&looking);
+}
+
 static struct ub_sender *sender_of(const urma_cr_t *cr)
 {
 	const void *pub = (const void *)(uintptr_t)cr->user_data;
@@ -329,19 +342,28 @@ static void look_at_record(const urma_cr_t *cr)
 {
 	struct ub_sender *s;
 	struct xtal_sge where;
+	bool changed;
+	uint32_t id = 0;
 
 	if (cr->flag.bs.s_r || cr->status == URMA_CR_WR_FLUSH_ERR_DONE ||
 	    cr->status == URMA_CR_WR_SUSPEND_DONE)
 		return;
+	ub_check_lock();
 	s = sender_of(cr);
-	if (s && xtal_check_ended(s->check, cr->user_ctx, !cr->status, &where, NULL) && !cr->status)
+	changed = s && s->check &&
+		  xtal_check_ended(s->check, cr->user_ctx, !cr->status, &where, NULL) &&
+		  !cr->status;
+	if (changed)
+		id = s->id;
+	ub_check_unlock();
+	if (changed) /* the program's own function may be told, and call us */
 		xtal_diagnose(
 			UB_TAG,
 			"urma_poll_jfc: %llu bytes at 0x%llx, data of request %llu on queue "
 			"0x%x, changed between its post and its record: leave them alone until "
 			"then; " ADVICE,
 			(unsigned long long)where.len, (unsigned long long)where.addr,
-			(unsigned long long)cr->user_ctx, s->id);
+			(unsigned long long)cr->user_ctx, id);
 }
 
 void ub_check_polled(struct ub_jfc *j, const urma_cr_t *cr, int count)
@@ -386,8 +408,18 @@ void ub_check_sender_closes(struct ub_sender *s)
 			s->jetty ? "urma_delete_jetty" : "urma_delete_jfs",
 			s->jetty ? "jetty" : "send queue", s->id, open.signalled,
 			(unsigned long long)open.user);
+	ub_check_lock();
 	xtal_check_free(s->check);
 	s->check = NULL;
+	ub_check_unlock();
+}
+
+void ub_check_gone(void)
+{
+	if (!xtal_checks())
+		return;
+	ub_check_lock();
+	ub_check_unlock();
 }
 
 void ub_check_unregister(const struct ub_segment *s)

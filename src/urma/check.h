@@ -31,6 +31,11 @@ bool ub_check_receives(const struct ub_jfr *j);
 
 void ub_check_sender_opened(struct ub_sender *s);
 void ub_check_sender_closes(struct ub_sender *s);
+/* The queue is out of the register: nobody looks at it any more after the call. */
+void ub_check_gone(void);
+/* Keeps queues from going; before the register's lock. For forks, which shall not find it held. */
+void ub_check_lock(void);
+void ub_check_unlock(void);
 void ub_check_unregister(const struct ub_segment *s);
 
 #endif

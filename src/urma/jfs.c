@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "batch.h"
+#include "check.h"
 #include "option.h"
 #include "queue.h"
 
@@ -84,6 +85,7 @@ static void release(const char *function, struct ub_jfs *j)
 	struct ub_context *c = j->send.ctx;
 
 	ub_acks_wait(&j->acks, function);
+	ub_check_gone();
 	ub_ids_give_back(&c->jetty_ids, j->send.id);
 	free(j);
 	ub_context_release(c);

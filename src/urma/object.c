@@ -4,6 +4,7 @@
 
 #include "base/export.h"
 #include "base/lock.h"
+#include "check.h"
 #include "core/context.h"
 #include "core/event.h"
 #include "log.h"
@@ -13,6 +14,18 @@
 static struct xtal_lock lock;
 static struct ub_node *buckets[BUCKETS];
 
+static void before_fork(void)
+{
+	ub_check_lock();
+	xtal_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	xtal_unlock(&lock);
+	ub_check_unlock();
+}
+
 void ub_lock(void)
 {
 	static atomic_bool hooked;
@@ -20,7 +33,7 @@ void ub_lock(void)
 	/* Before the lock is first taken, so that no fork finds it held by a vanished thread. */
 	if (xtal_unlikely(!atomic_load_explicit(&hooked, memory_order_relaxed)) &&
 	    !atomic_exchange_explicit(&hooked, true, memory_order_relaxed))
-		xtal_context_at_fork(ub_lock, ub_unlock, ub_unlock);
+		xtal_context_at_fork(before_fork, after_fork, after_fork);
 	xtal_lock(&lock);
 }
 
