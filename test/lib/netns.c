@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_bridge.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
@@ -486,6 +487,23 @@ void netns_destroy(struct netns *n)
 	}
 }
 
+/* A switch's port forwards, or drops everything. Its interface stays up: whoever is behind it is told
+ * of a carrier that went, and seconds later of one that came back. */
+static int set_port(const char *name, bool forwards)
+{
+	struct ifinfomsg info = { .ifi_family = AF_BRIDGE, .ifi_index = (int)if_nametoindex(name) };
+	unsigned char state = forwards ? BR_STATE_FORWARDING : BR_STATE_DISABLED;
+	struct rtattr *port;
+	struct request r;
+
+	begin(&r, RTM_SETLINK, 0);
+	put(&r, &info, sizeof(info));
+	port = put_attribute(&r, IFLA_PROTINFO | NLA_F_NESTED, NULL, 0);
+	put_attribute(&r, IFLA_BRPORT_STATE, &state, sizeof(state));
+	end_nest(&r, port);
+	return ask(&r);
+}
+
 void netns_unplug(const struct netns *n, unsigned host, bool unplugged)
 {
 	char port[16];
@@ -493,7 +511,7 @@ void netns_unplug(const struct netns *n, unsigned host, bool unplugged)
 
 	snprintf(port, sizeof(port), "port%u", host);
 	netns_enter(n->middle);
-	err = set_link(port, !unplugged, NULL);
+	err = set_port(port, !unplugged);
 	if (err)
 		die("cable of host %u: %s", host, strerror(-err));
 	netns_enter(before);
