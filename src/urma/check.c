@@ -389,10 +389,15 @@ void ub_check_flushed(struct ub_sender *s, uint64_t user)
 
 void ub_check_sender_opened(struct ub_sender *s)
 {
+	struct xtal_check *check;
 	char name[64];
 
 	snprintf(name, sizeof(name), "%s 0x%x", s->jetty ? "jetty" : "send queue", s->id);
-	s->check = xtal_checks() ? xtal_check_new(name) : NULL;
+	check = xtal_checks() ? xtal_check_new(name) : NULL;
+	/* A record of a queue that lay here before may be looked at. */
+	ub_check_lock();
+	s->check = check;
+	ub_check_unlock();
 }
 
 void ub_check_sender_closes(struct ub_sender *s)
