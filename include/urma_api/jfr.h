@@ -19,9 +19,9 @@ extern "C" {
  *
  * Returns: the queue, or NULL with errno set.
  * Errors:
- *   EINVAL: an argument is NULL, there is no jfc or it is of another context, mode, order or
- *   token policy is not supported, the depth or max_sge is 0, a limit of the device is exceeded,
- *   or the id cannot be had
+ *   EINVAL: an argument is NULL, there is no jfc or it is of another context, mode or order is
+ *   none that there is, the token policy is neither URMA_TOKEN_NONE nor URMA_TOKEN_PLAIN_TEXT, the
+ *   depth or max_sge is 0, a limit of the device is exceeded, or the id cannot be had
  *   ENOMEM: no memory
  * Threads: any.
  * Contract: URMA.

@@ -27,7 +27,7 @@ urma_token_id_t *urma_alloc_token_id(urma_context_t *ctx);
  * urma_alloc_token_id_ex - a number for segments
  *
  * @ctx: a context of this process
- * @flag: multi_seg is not supported
+ * @flag: multi_seg must be 0: each segment has an id of its own
  *
  * Returns: the token id, or NULL with errno set.
  * Errors:
@@ -63,8 +63,8 @@ urma_status_t urma_free_token_id(urma_token_id_t *token_id);
  * Returns: the segment, or NULL with errno set.
  * Errors:
  *   EINVAL: an argument is NULL, va or len is 0 or wraps, token_id and its flag disagree, the
- *   token id is in use or of another context, the token policy is not supported, or the rights
- *   do not go together
+ *   token id is in use or of another context, the token policy is neither URMA_TOKEN_NONE nor
+ *   URMA_TOKEN_PLAIN_TEXT, or the rights do not go together
  *   ENOMEM: no memory, or too many segments exist
  * Threads: any.
  * Contract: URMA.

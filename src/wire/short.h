@@ -31,8 +31,8 @@ struct xtal_short_models {
 void xtal_short_note(struct xtal_short_models *models, const struct xtal_msg *m);
 
 /*
- * Writes the short form of m, a SEND with payload at payload, or an answer; the models change as the receiver's will. False: it has none, and nothing happened.
- * Assumes that m is valid.
+ * Writes the short form of m, a SEND with payload at payload, or an answer; the models change as
+ * the receiver's will. False: it has none, and nothing happened. Assumes that m is valid.
  */
 bool xtal_short_encode(struct xtal_short_models *models, const struct xtal_msg *m,
 		       const uint8_t *payload, uint8_t out[XTAL_SHORT_BYTES]);
