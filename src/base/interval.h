@@ -22,6 +22,12 @@ struct xtal_intervals {
 	size_t count, capacity;
 };
 
+/* Have ranges of so many bytes from a and b a byte in common? Neither ends above 2^64 - 1. */
+static inline bool xtal_ranges_meet(uint64_t a, uint64_t a_len, uint64_t b, uint64_t b_len)
+{
+	return a < b ? b - a < a_len && b_len : a - b < b_len && a_len;
+}
+
 void xtal_intervals_init(struct xtal_intervals *set);
 void xtal_intervals_fini(struct xtal_intervals *set);
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interval.h"
 #include "core/bulk.h"
 #include "core/carrier.h"
 #include "core/config.h"
@@ -83,6 +84,30 @@ static bool by_message(const struct xtal_op *op, const struct xtal_xlat *t)
 static bool my_turn(const struct xtal_queue *q, const struct xtal_link *message_link)
 {
 	return !q->inflight || (message_link && q->flight_link == message_link);
+}
+
+static bool lands(const struct xtal_op *op)
+{
+	return op->opcode == XTAL_OP_READ || xtal_op_is_atomic(op->opcode);
+}
+
+/* Messages follow each other before they are answered; but what a write takes its data from may be
+ * where the answer to an earlier read or atomic is to go. */
+static bool awaits_its_data(const struct xtal_queue *q, const struct xtal_op *op)
+{
+	uint32_t left = q->landing;
+
+	if (op->opcode != XTAL_OP_WRITE || op->flags & XTAL_OP_OWN_PAYLOAD)
+		return false;
+	for (const struct xtal_pending *p = q->first; left; p = p->next) {
+		if (!p->lands)
+			continue;
+		left--;
+		if (p->payload ? xtal_payload_meets(p->payload, op->local, op->len)
+			       : xtal_ranges_meet(op->local, op->len, p->op.local, p->op.len))
+			return true;
+	}
+	return false;
 }
 
 /* What has not begun and goes to the same peer ends with status when its turn comes: not one after
@@ -220,11 +245,15 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 			end(p, XTAL_LOCAL_ACCESS);
 			return true;
 		}
+		if (awaits_its_data(q, &p->op))
+			return false;
 		result = xtal_messages_submit(t->seat->link, p);
 		if (result == -EAGAIN)
 			return false;
 		if (result > 0)
 			end(p, (uint32_t)result);
+		p->lands = !result && lands(&p->op);
+		q->landing += p->lands;
 		/* A notify word that follows by itself must not be overtaken. */
 		q->flight_link = (!(p->op.flags & XTAL_OP_NOTIFY) || p->notify_sent) &&
 						 p->opcode != XTAL_OP_WRITE_IMM

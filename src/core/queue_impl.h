@@ -47,6 +47,7 @@ struct xtal_pending {
 	bool notify_sent;  /* the notify word travels with the message */
 	bool counted;      /* in what moved over its path */
 	bool told;         /* why it fails was said */
+	bool lands;        /* counted in the queue's landing */
 	uint8_t tries;     /* a message's, that found no receiver */
 	uint64_t pause_ns; /* so long its receiver wants not to be asked; as status */
 	uint8_t opcode;    /* as posted; op's is that of the step under way */
@@ -87,8 +88,9 @@ struct xtal_queue {
 		*parked; /* first of those whose peer is not ready, to the end; NULL: none */
 	struct xtal_pending *spare;
 	uint32_t pipeline;
-	uint32_t mask;                       /* pipelines that may help with long copies */
-	uint32_t inflight;                   /* begun and not retired */
+	uint32_t mask;     /* pipelines that may help with long copies */
+	uint32_t inflight; /* begun and not retired */
+	uint32_t landing;  /* of these, messages whose answers go into local memory */
 	const struct xtal_link *flight_link; /* all of them are messages on it; else NULL */
 	struct xtal_context *ctx;
 	uint64_t timeout_ns;
@@ -172,6 +174,8 @@ bool xtal_queue_settle(struct xtal_queue *q);
 void xtal_queue_tick_me(struct xtal_queue *q);
 /* After p ended well: its data goes to where it was to go. A status. */
 uint32_t xtal_payload_deliver(struct xtal_queue *q, const struct xtal_payload *payload);
+/* That goes into some byte of the range. */
+bool xtal_payload_meets(const struct xtal_payload *payload, uint64_t addr, uint64_t len);
 
 /* Begins p. True: it is under way or done; false: it waits, state NEW. Under the lock. */
 bool xtal_pending_start(struct xtal_queue *q, struct xtal_pending *p);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interval.h"
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/fault.h"
@@ -122,6 +123,17 @@ uint32_t xtal_payload_deliver(struct xtal_queue *q, const struct xtal_payload *p
 	uint8_t *own = (uint8_t *)(uintptr_t)&payload->piece[payload->pieces];
 
 	return scatter(q, payload->piece, payload->pieces, own, false);
+}
+
+bool xtal_payload_meets(const struct xtal_payload *payload, uint64_t addr, uint64_t len)
+{
+	for (uint32_t i = 0; i < payload->pieces; i++) {
+		const struct xtal_sge *piece = &payload->piece[i];
+
+		if (xtal_ranges_meet(addr, len, piece->addr, piece->len))
+			return true;
+	}
+	return false;
 }
 
 /* One piece of registered memory that is read, or written, where it lies. */

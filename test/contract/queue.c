@@ -175,6 +175,73 @@ static void completions_keep_the_order(void **state)
 	pair_close(&p);
 }
 
+/* The whole of a chain is posted at once: each link takes its data from where the one before it
+ * leaves its own. */
+static void a_write_takes_what_came_before_it(void **state)
+{
+	uint64_t rounds = suite_scale(2000), *l, seen;
+	struct dma_seg counter, there, word, second, copy, old;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, 4096);
+	l = (uint64_t *)(void *)p.mem.data;
+	counter = part(&p.remote, 0, 8);
+	there = part(&p.remote, 8, 8);
+	copy = part(&p.remote, 16, 8);
+	word = part(p.local, 0, 8);
+	second = part(p.local, 64, 8);
+	old = part(p.local, 128, 8);
+	memset(l, 0, 4096);
+	pair_poke(&p, p.remote.sva, l, 24);
+	for (uint64_t i = 0; i < rounds; i++) {
+		assert_int_equal(dma_faa(p.queue, &counter, &word, 1), DMA_STATUS_OK);
+		assert_int_equal(dma_write(p.queue, &there, &word), DMA_STATUS_OK);
+		assert_int_equal(dma_read(p.queue, &there, &second), DMA_STATUS_OK);
+		assert_int_equal(dma_write_with_notify(p.queue, &copy, &second, &there, i + 1),
+				 DMA_STATUS_OK);
+		assert_int_equal(dma_cas(p.queue, &there, &old, i + 1, i), DMA_STATUS_OK);
+		assert_int_equal(dma_write(p.queue, &there, &old), DMA_STATUS_OK);
+		for (unsigned n = 0; n < 6; n++)
+			assert_ok(p.queue, 8);
+		pair_peek(&p, p.remote.sva + 16, &seen, 8);
+		assert_int_equal(seen, i);
+		pair_peek(&p, p.remote.sva + 8, &seen, 8);
+		assert_int_equal(seen, i + 1);
+	}
+	pair_close(&p);
+}
+
+/* The same with data of any length, of which the second operation takes a part. */
+static void a_write_takes_what_a_read_brought(void **state)
+{
+	static const uint64_t lengths[] = { 2, 9, 64, 300, 4096, 20000, 70000, 200000 };
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, AREA);
+	for (uint64_t round = 0; round < suite_scale(160); round++) {
+		uint64_t len = lengths[round % 8], from = round / 8 % 2 ? len / 2 : 0;
+		uint64_t seed = round + 1;
+		struct dma_seg source = part(&p.remote, 0, len), brought = part(p.local, 8, len);
+		struct dma_seg there = part(&p.remote, AREA / 2, len - from);
+		struct dma_seg half = part(p.local, 8 + from, len - from);
+		struct dma_seg back = part(p.local, AREA / 2, len - from);
+
+		memset(p.mem.data, 0, AREA);
+		pair_fill(&p, p.remote.sva, len, seed);
+		assert_int_equal(dma_read(p.queue, &source, &brought), DMA_STATUS_OK);
+		assert_int_equal(dma_write(p.queue, &there, &half), DMA_STATUS_OK);
+		assert_ok(p.queue, len);
+		assert_ok(p.queue, len - from);
+		assert_int_equal(pattern_check(p.mem.data + 8, len, seed, 0), -1);
+		assert_int_equal(dma_read(p.queue, &there, &back), DMA_STATUS_OK);
+		assert_ok(p.queue, len - from);
+		assert_int_equal(pattern_check(p.mem.data + AREA / 2, len - from, seed, from), -1);
+	}
+	pair_close(&p);
+}
+
 static void the_target_is_read_at_each_post(void **state)
 {
 	struct dma_seg local, remote;
@@ -328,6 +395,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_queue_takes_exactly_its_depth),
 		cmocka_unit_test(a_full_queue_recovers),
 		cmocka_unit_test(completions_keep_the_order),
+		cmocka_unit_test(a_write_takes_what_came_before_it),
+		cmocka_unit_test(a_write_takes_what_a_read_brought),
 		cmocka_unit_test(the_target_is_read_at_each_post),
 		cmocka_unit_test(two_may_post_while_two_poll),
 		cmocka_unit_test(freeing_a_queue_drains_it),
