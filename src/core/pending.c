@@ -86,28 +86,34 @@ static bool my_turn(const struct xtal_queue *q, const struct xtal_link *message_
 	return !q->inflight || (message_link && q->flight_link == message_link);
 }
 
-static bool lands(const struct xtal_op *op)
+/* p is under way. */
+static void count_landing(struct xtal_queue *q, struct xtal_pending *p)
 {
-	return op->opcode == XTAL_OP_READ || xtal_op_is_atomic(op->opcode);
+	p->lands = p->op.opcode == XTAL_OP_READ || xtal_op_is_atomic(p->op.opcode);
+	q->landing += p->lands;
+}
+
+bool xtal_queue_awaits(const struct xtal_queue *q, uint64_t addr, uint64_t len)
+{
+	uint32_t left = q->landing;
+
+	for (const struct xtal_pending *p = q->first; left; p = p->next) {
+		if (!p->lands)
+			continue;
+		left--;
+		if (p->payload ? xtal_payload_meets(p->payload, addr, len)
+			       : xtal_ranges_meet(addr, len, p->op.local, p->op.len))
+			return true;
+	}
+	return false;
 }
 
 /* Messages follow each other before they are answered; but what a write takes its data from may be
  * where the answer to an earlier read or atomic is to go. */
 static bool awaits_its_data(const struct xtal_queue *q, const struct xtal_op *op)
 {
-	uint32_t left = q->landing;
-
-	if (op->opcode != XTAL_OP_WRITE || op->flags & XTAL_OP_OWN_PAYLOAD)
-		return false;
-	for (const struct xtal_pending *p = q->first; left; p = p->next) {
-		if (!p->lands)
-			continue;
-		left--;
-		if (p->payload ? xtal_payload_meets(p->payload, op->local, op->len)
-			       : xtal_ranges_meet(op->local, op->len, p->op.local, p->op.len))
-			return true;
-	}
-	return false;
+	return op->opcode == XTAL_OP_WRITE && !(op->flags & XTAL_OP_OWN_PAYLOAD) &&
+	       xtal_queue_awaits(q, op->local, op->len);
 }
 
 /* What has not begun and goes to the same peer ends with status when its turn comes: not one after
@@ -210,6 +216,8 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 		end_told(p, status);
 		return true;
 	}
+	if (p->payload && !xtal_payload_is_there(q, p))
+		return false;
 	if (p->op.opcode >= XTAL_OP_SEND)
 		return xtal_send_start(q, p);
 	result = translate(q, &p->op.remote, p->op.len, xtal_op_rights(p->op.opcode), &p->ask[0],
@@ -252,8 +260,8 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 			return false;
 		if (result > 0)
 			end(p, (uint32_t)result);
-		p->lands = !result && lands(&p->op);
-		q->landing += p->lands;
+		else
+			count_landing(q, p);
 		/* A notify word that follows by itself must not be overtaken. */
 		q->flight_link = (!(p->op.flags & XTAL_OP_NOTIFY) || p->notify_sent) &&
 						 p->opcode != XTAL_OP_WRITE_IMM
@@ -279,6 +287,7 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 		return true;
 	}
 	p->state = XTAL_PENDING_BULK;
+	count_landing(q, p);
 	if (!p->counted) /* not begun before, see xtal_pending_again() */
 		xtal_queue_moved(q, t->path, p->op.len);
 	p->counted = true;
@@ -329,6 +338,8 @@ struct xtal_bulk *xtal_pending_again(struct xtal_queue *q, struct xtal_pending *
 	p->state = XTAL_PENDING_NEW;
 	q->start = p;
 	q->inflight--;
+	q->landing -= p->lands;
+	p->lands = false;
 	atomic_store_explicit(&p->progress, xtal_os_now(), memory_order_relaxed);
 	return bulk;
 }

@@ -216,8 +216,7 @@ static void retire(struct xtal_queue *q)
 	if (q->first) /* its time begins now */
 		atomic_store_explicit(&q->first->progress, xtal_os_now(), memory_order_relaxed);
 	q->inflight--;
-	if (p->lands)
-		q->landing--;
+	q->landing -= p->lands;
 	/* Nothing succeeds behind it over the same link, also before the agent has purged it. */
 	if (xtal_unlikely(status == XTAL_UNREACHABLE) && (p->link || p->bulk))
 		xtal_xlats_purge(&q->xlats, p->link ? p->link : xtal_bulk_link(p->bulk));

@@ -176,6 +176,11 @@ void xtal_queue_tick_me(struct xtal_queue *q);
 uint32_t xtal_payload_deliver(struct xtal_queue *q, const struct xtal_payload *payload);
 /* That goes into some byte of the range. */
 bool xtal_payload_meets(const struct xtal_payload *payload, uint64_t addr, uint64_t len);
+/* Before p begins: its data is taken now, if that had to wait for what came before. False: it still
+ * has to. Under the lock. */
+bool xtal_payload_is_there(struct xtal_queue *q, struct xtal_pending *p);
+/* Something under way will still leave bytes in this range. Under the lock. */
+bool xtal_queue_awaits(const struct xtal_queue *q, uint64_t addr, uint64_t len);
 
 /* Begins p. True: it is under way or done; false: it waits, state NEW. Under the lock. */
 bool xtal_pending_start(struct xtal_queue *q, struct xtal_pending *p);

@@ -26,6 +26,8 @@
 struct xtal_payload {
 	uint64_t len;
 	uint32_t pieces; /* where the bytes go at the end; 0: nowhere */
+	bool late;       /* where they are to come from, before it begins */
+	uint8_t flags;   /* late: of the operation */
 	struct xtal_sge piece[];
 };
 
@@ -99,12 +101,13 @@ static uint32_t copy_piece(struct xtal_queue *q, const struct xtal_sge *sge, uin
 	return err ? XTAL_LOCAL_ACCESS : XTAL_OK;
 }
 
-static uint32_t gather(struct xtal_queue *q, const struct local *l, uint8_t *own, uint8_t flags)
+static uint32_t gather(struct xtal_queue *q, const struct xtal_sge *sge, uint32_t count,
+		       uint8_t *own, bool at_post, uint8_t flags)
 {
 	uint32_t status = XTAL_OK;
 
-	for (uint32_t i = 0; i < l->count && !status; own += l->sge[i++].len)
-		status = copy_piece(q, &l->sge[i], own, false, true, flags);
+	for (uint32_t i = 0; i < count && !status; own += sge[i++].len)
+		status = copy_piece(q, &sge[i], own, false, at_post, flags);
 	return status;
 }
 
@@ -116,6 +119,13 @@ static uint32_t scatter(struct xtal_queue *q, const struct xtal_sge *sge, uint32
 	for (uint32_t i = 0; i < count && !status; own += sge[i++].len)
 		status = copy_piece(q, &sge[i], own, true, at_post, XTAL_OP_ANY_LOCAL);
 	return status;
+}
+
+/* Its data cannot be had: found out in its turn. */
+static void lies_nowhere(struct xtal_op *op)
+{
+	op->local = 0;
+	op->flags &= (uint8_t)~XTAL_OP_OWN_PAYLOAD;
 }
 
 uint32_t xtal_payload_deliver(struct xtal_queue *q, const struct xtal_payload *payload)
@@ -134,6 +144,25 @@ bool xtal_payload_meets(const struct xtal_payload *payload, uint64_t addr, uint6
 			return true;
 	}
 	return false;
+}
+
+bool xtal_payload_is_there(struct xtal_queue *q, struct xtal_pending *p)
+{
+	struct xtal_payload *payload = p->payload;
+	uint32_t status;
+
+	if (!payload->late)
+		return true;
+	for (uint32_t i = 0; i < payload->pieces; i++)
+		if (xtal_queue_awaits(q, payload->piece[i].addr, payload->piece[i].len))
+			return false;
+	status = gather(q, payload->piece, payload->pieces, (uint8_t *)(uintptr_t)p->op.local,
+			false, payload->flags);
+	payload->late = false;
+	payload->pieces = 0;
+	if (status)
+		lies_nowhere(&p->op);
+	return true;
 }
 
 /* One piece of registered memory that is read, or written, where it lies. */
@@ -189,7 +218,7 @@ static bool exec_gathered(struct xtal_queue *q, const struct xtal_op *op, const 
 	if (op->len > sizeof(bytes))
 		return false;
 	if (reads_local(op)) {
-		status = gather(q, l, bytes, op->flags);
+		status = gather(q, l->sge, l->count, bytes, true, op->flags);
 		if (status)
 			return end_now(q, op, status);
 	}
@@ -242,14 +271,18 @@ static bool send_at_once(struct xtal_queue *q, const struct xtal_op *op, const s
 
 	return (op->opcode == XTAL_OP_SEND || op->opcode == XTAL_OP_SEND_IMM) &&
 	       op->len <= sizeof(bytes) && !(op->flags & XTAL_OP_FENCE) &&
-	       !gather(q, l, bytes, op->flags) && xtal_send_post_short(q, op, bytes);
+	       !gather(q, l->sge, l->count, bytes, true, op->flags) &&
+	       xtal_send_post_short(q, op, bytes);
 }
 
 /* Under the lock: the operation waits in the queue. */
 static int accept(struct xtal_queue *q, const struct xtal_op *op, const struct local *l)
 {
 	bool source = reads_local(op);
-	uint32_t pieces = source ? 0 : l->count, status = XTAL_OK;
+	/* What it follows may still have to leave its data where it is to be found. */
+	bool late =
+		source && op->flags & XTAL_OP_FENCE && !(op->flags & XTAL_OP_INLINE) && q->first;
+	uint32_t pieces = source && !late ? 0 : l->count, status = XTAL_OK;
 	struct xtal_payload *payload;
 	struct xtal_op flat;
 	uint8_t *own;
@@ -265,14 +298,16 @@ static int accept(struct xtal_queue *q, const struct xtal_op *op, const struct l
 		return -ENOMEM;
 	payload->len = op->len;
 	payload->pieces = pieces;
+	payload->late = late;
+	payload->flags = op->flags;
 	if (pieces)
 		memcpy(payload->piece, l->sge, pieces * sizeof(payload->piece[0]));
 	own = (uint8_t *)&payload->piece[pieces];
-	if (source)
-		status = gather(q, l, own, op->flags);
-	flat = flattened(op, (uintptr_t)own, !status);
-	if (status) /* it is nowhere: found out in its turn */
-		flat.local = 0;
+	if (source && !late)
+		status = gather(q, l->sge, l->count, own, true, op->flags);
+	flat = flattened(op, (uintptr_t)own, true);
+	if (status)
+		lies_nowhere(&flat);
 	err = xtal_queue_enqueue(q, &flat, payload, 0);
 	if (err)
 		free(payload);

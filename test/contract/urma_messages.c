@@ -187,6 +187,34 @@ static void a_message_follows_the_writes_before_it(void **state)
 	urma_pair_close(&p);
 }
 
+static void a_fenced_message_takes_what_a_read_brings(void **state)
+{
+	static const uint32_t lengths[] = { 8, 16, 17, 300, 20000 };
+	struct urma_request r, m;
+	struct urma_pair p;
+
+	(void)state;
+	urma_pair_open(&p, 64 * KIB);
+	urma_pair_receive(&p, inbox(&p), 20000, 1, 0);
+	for (uint32_t i = 0; i < suite_scale(100); i++) {
+		uint32_t len = lengths[i % 5];
+
+		memset(p.mem.data, 0, len);
+		urma_pair_fill(&p, p.base, len, i);
+		urma_request_read(&r, &p.peer, p.base, p.mem.data, len);
+		urma_request_send(&m, &p.peer, p.mem.data, len);
+		r.wr.next = &m.wr;
+		m.wr.flag.bs.fence = 1;
+		r.wr.flag.bs.complete_enable = 0;
+		urma_pair_post(&p, &r, i);
+		assert_received(&p, i, URMA_CR_OPC_SEND, len);
+		urma_pair_assert_pattern(&p, inbox(&p), len, i);
+		assert_int_equal(urma_pair_take(&p).status, URMA_CR_SUCCESS);
+		urma_pair_receive(&p, inbox(&p), 20000, 1, i + 1);
+	}
+	urma_pair_close(&p);
+}
+
 /* ---- Not ready ---- */
 
 static void a_message_waits_for_its_buffer(void **state)
@@ -784,6 +812,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(pieces_are_gathered_and_scattered),
 		cmocka_unit_test(inline_messages_are_copied_by_the_call),
 		cmocka_unit_test(a_message_follows_the_writes_before_it),
+		cmocka_unit_test(a_fenced_message_takes_what_a_read_brings),
 		cmocka_unit_test(a_message_waits_for_its_buffer),
 		cmocka_unit_test(patience_may_end),
 		cmocka_unit_test(too_long_a_message_uses_up_its_buffer),

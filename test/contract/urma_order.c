@@ -93,6 +93,36 @@ static void nothing_overtakes_a_write(void **state)
 	urma_pair_close(&p);
 }
 
+/* Data in two pieces, which the read before it brings. */
+static void a_fenced_write_takes_what_a_read_brings(void **state)
+{
+	struct urma_request r, w;
+	urma_sge_t pieces[2];
+	uint64_t *value, seen[2];
+	struct urma_pair p;
+
+	(void)state;
+	urma_pair_open(&p, 4 * KIB);
+	value = (void *)p.mem.data;
+	pieces[0] = (urma_sge_t){ .addr = (uintptr_t)&value[8], .len = 8 };
+	pieces[1] = (urma_sge_t){ .addr = (uintptr_t)value, .len = 8 };
+	value[8] = 77;
+	urma_request_read(&r, &p.peer, p.base, value, 8);
+	urma_request_write(&w, &p.peer, p.base + 64, value, 16);
+	w.wr.rw.src = (urma_sg_t){ pieces, 2 };
+	w.wr.flag.bs.fence = 1;
+	r.wr.next = &w.wr;
+	r.wr.flag.bs.complete_enable = 0;
+	for (uint64_t i = 1; i <= suite_scale(500); i++) {
+		urma_pair_poke(&p, p.base, &i, 8);
+		urma_pair_post(&p, &r, i);
+		assert_int_equal(urma_pair_take(&p).status, URMA_CR_SUCCESS);
+		urma_pair_peek(&p, p.base + 64, seen, 16);
+		assert_true(seen[0] == 77 && seen[1] == i);
+	}
+	urma_pair_close(&p);
+}
+
 /* The owner watches the word, then looks at all of the data before it says so. */
 static int64_t owner_watches(void *args)
 {
@@ -274,6 +304,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(atomics_are_aligned_or_fail),
 		cmocka_unit_test(nothing_overtakes_a_write),
+		cmocka_unit_test(a_fenced_write_takes_what_a_read_brings),
 		cmocka_unit_test(data_is_there_before_its_word),
 		cmocka_unit_test(swaps_of_16_bytes_are_whole),
 		cmocka_unit_test(signals_do_not_matter),
