@@ -123,7 +123,9 @@ static void tcp_send(struct xtal_link *link, uint64_t now, const struct xtal_que
 {
 	struct xtal_tcp_link *t = link->tcp;
 	struct pinned pinned = { .link = link };
-	struct xtal_tcp_pins pins = { .pin = pin, .unpin = unpin, .arg = &pinned };
+	struct xtal_tcp_pins pins = {
+		.pin = pin, .get = xtal_os_checked_get, .unpin = unpin, .arg = &pinned
+	};
 	int err = 0;
 
 	if (t->hung || t->connecting)

@@ -42,7 +42,7 @@ uint32_t xtal_messages_copy(struct xtal_link *link, struct xtal_pending *p, uint
 				      &link->lane.local))
 		return XTAL_LOCAL_ACCESS;
 	err = to_local ? xtal_os_guarded_put(local, ring, len)
-		       : xtal_os_guarded_get(ring, local, len);
+		       : xtal_os_checked_get(ring, local, len);
 	/* Release: the copy is over. Partner: xtal_lanes_busy(). */
 	atomic_store_explicit(&link->lane.local, 0, memory_order_release);
 	return err ? XTAL_LOCAL_ACCESS : XTAL_OK;

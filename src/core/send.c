@@ -77,7 +77,7 @@ static uint32_t fetch(struct xtal_queue *q, uint64_t addr, uint8_t *out, uint64_
 
 	if (xtal_registry_enter_local(&q->ctx->registry, q->ctx->number, addr, len, &q->lane.local))
 		return XTAL_LOCAL_ACCESS;
-	err = xtal_os_guarded_get(out, (const void *)(uintptr_t)addr, len);
+	err = xtal_os_checked_get(out, (const void *)(uintptr_t)addr, len);
 	/* Release: the copy is over. Partner: xtal_lanes_busy(). */
 	atomic_store_explicit(&q->lane.local, 0, memory_order_release);
 	return err ? XTAL_LOCAL_ACCESS : XTAL_OK;

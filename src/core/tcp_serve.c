@@ -93,7 +93,9 @@ enum outcome {
 static enum outcome flush(struct xtal_tcp_conn *c)
 {
 	struct pinned pinned = { .conn = c };
-	struct xtal_tcp_pins pins = { .pin = pin, .unpin = unpin, .arg = &pinned };
+	struct xtal_tcp_pins pins = {
+		.pin = pin, .get = xtal_os_guarded_get, .unpin = unpin, .arg = &pinned
+	};
 	int err = xtal_tcp_flush(&c->stream, &pins);
 
 	if (!err)

@@ -48,10 +48,18 @@ struct start {
 	void *arg;
 };
 
+static _Thread_local bool ours;
+
+bool xtal_os_thread_is_ours(void)
+{
+	return ours;
+}
+
 static void *thread_main(void *arg)
 {
 	struct start s = *(struct start *)arg;
 
+	ours = true;
 	free(arg);
 	pthread_setname_np(pthread_self(), s.name);
 	s.run(s.arg);

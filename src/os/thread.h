@@ -15,6 +15,9 @@
  * Errors: -EAGAIN, -ENOMEM. */
 int xtal_os_thread_start(const char *name, void (*run)(void *arg), void *arg);
 
+/* Whether the calling thread was started so, and is not the program's. */
+bool xtal_os_thread_is_ours(void);
+
 /* The calling thread no longer runs at once in place of whoever wakes it: for work that its waker
  * does not wait for. Ignored where it is not allowed. */
 void xtal_os_thread_yields_to_waker(void);

@@ -18,6 +18,7 @@
 #define ID_SIZE    64
 #define CIPHER     "TLS_AES_128_GCM_SHA256"
 #define READ_AHEAD 32768 /* so that one read of the stream may bring more than one record */
+#define AHEAD      256   /* a look costs as much as without TLS, for records that fit */
 #define HEADER     5     /* bytes of a record before its data */
 
 struct xtal_os_tls_context {
@@ -35,7 +36,14 @@ struct xtal_os_tls {
 	bool server, up, ended, wants_write;
 	bool saw_id, same_id; /* the server: what the peer named */
 	int error;            /* the stream's */
-	char *stash;          /* pieces joined into one record, until it is accepted */
+	bool stuck;           /* the stream took or gave nothing when it was asked last */
+	bool dry;             /* so it ended with the last read */
+	size_t came;          /* bytes from the stream since it was dry before */
+	uint8_t ahead[AHEAD]; /* received by us before OpenSSL was asked; it takes them next */
+	size_t ahead_at, ahead_len;
+	bool gone; /* the stream, as it told us before OpenSSL asked: its end, or an error */
+	int64_t gone_with;
+	char *stash; /* pieces joined into one record, until it is accepted */
 	size_t stash_len;
 	const char *place; /* of a record's data, in OpenSSL's buffer */
 	bool begins;       /* the next bytes for the stream begin a record */
@@ -57,11 +65,27 @@ static int fail(struct xtal_os_tls *tls, int err, const char *format, ...)
 
 /* ---- The stream, as OpenSSL sees it ---- */
 
+static int64_t take(struct xtal_os_tls *tls, char *buf, size_t len)
+{
+	size_t left = tls->ahead_len - tls->ahead_at, n = len < left ? len : left;
+
+	if (tls->gone)
+		return tls->gone_with;
+	if (!left)
+		return tls->stream.read(tls->stream.arg, buf, len);
+	memcpy(buf, tls->ahead + tls->ahead_at, n);
+	tls->ahead_at += n;
+	return (int64_t)n;
+}
+
 static int stream_read(BIO *bio, char *buf, size_t len, size_t *moved)
 {
 	struct xtal_os_tls *tls = BIO_get_data(bio);
-	int64_t n = tls->stream.read(tls->stream.arg, buf, len);
+	int64_t n = take(tls, buf, len);
 
+	if (n > 0)
+		tls->came += (size_t)n;
+	tls->stuck = n == -EAGAIN;
 	BIO_clear_retry_flags(bio);
 	if (n > 0) {
 		*moved = (size_t)n;
@@ -84,12 +108,13 @@ static int stream_write(BIO *bio, const char *buf, size_t len, size_t *moved)
 	if (tls->begins)
 		tls->place = buf + HEADER;
 	tls->begins = false;
+	tls->stuck = n == -EAGAIN || n == 0;
 	BIO_clear_retry_flags(bio);
 	if (n > 0) {
 		*moved = (size_t)n;
 		return 1;
 	}
-	if (n == -EAGAIN || n == 0)
+	if (tls->stuck)
 		BIO_set_retry_write(bio);
 	else
 		tls->error = (int)n;
@@ -332,33 +357,25 @@ static int broken(struct xtal_os_tls *tls, unsigned long error)
 		    words ? words : "unknown error");
 }
 
-/* What others left in this thread's list would be taken for ours. Clearing it costs 100 ns also when
- * it is empty. */
-static void forget_errors(void)
-{
-	if (ERR_peek_error())
-		ERR_clear_error();
-}
-
-/* What a call that returned no success means. */
-static int outcome(struct xtal_os_tls *tls, int ret)
+/*
+ * What a call that returned no success means. SSL_get_error() would take for ours what others left in
+ * this thread's list of errors, and to look at that before each call costs 200 instructions; so the
+ * stream tells, and the list is only asked for the reason of a failure: its newest, which is ours.
+ */
+static int outcome(struct xtal_os_tls *tls)
 {
 	unsigned long error;
 	int result;
 
-	switch (SSL_get_error(tls->ssl, ret)) {
-	case SSL_ERROR_WANT_READ:
-		tls->wants_write = false;
+	if (tls->stuck && (SSL_want_read(tls->ssl) || SSL_want_write(tls->ssl))) {
+		tls->wants_write = SSL_want_write(tls->ssl);
 		return -EAGAIN;
-	case SSL_ERROR_WANT_WRITE:
-		tls->wants_write = true;
-		return -EAGAIN;
-	case SSL_ERROR_ZERO_RETURN:
-		return fail(tls, 0, "the peer ended the connection");
-	default:
-		break;
 	}
-	error = ERR_peek_error();
+	error = ERR_peek_last_error();
+	/* A fatal alert shuts down too, but has a reason. */
+	if (!tls->error && !tls->ended && ERR_GET_LIB(error) != ERR_LIB_SSL &&
+	    SSL_get_shutdown(tls->ssl) & SSL_RECEIVED_SHUTDOWN)
+		return fail(tls, 0, "the peer ended the connection");
 	if (tls->error)
 		result = fail(tls, tls->error, "%s", strerror(-tls->error));
 	else if (tls->ended)
@@ -378,10 +395,10 @@ int xtal_os_tls_handshake(struct xtal_os_tls *tls)
 
 	if (tls->up)
 		return 0;
-	forget_errors();
+	tls->stuck = false;
 	ret = SSL_do_handshake(tls->ssl);
 	if (ret != 1) {
-		ret = outcome(tls, ret);
+		ret = outcome(tls);
 		return ret ? ret : -ECONNRESET;
 	}
 	if (!SSL_session_reused(tls->ssl) || SSL_version(tls->ssl) != TLS1_3_VERSION)
@@ -391,6 +408,24 @@ int xtal_os_tls_handshake(struct xtal_os_tls *tls)
 	return 0;
 }
 
+/*
+ * Whoever spins looks at the stream far more often than it has something, and OpenSSL takes longer for
+ * an empty look than the kernel: so we look, and hand it what there is. Not where more is to be
+ * expected: that it receives by itself. False: there is nothing.
+ */
+static bool look_ahead(struct xtal_os_tls *tls)
+{
+	int64_t n = tls->stream.read(tls->stream.arg, tls->ahead, AHEAD);
+
+	if (n == -EAGAIN)
+		return false;
+	tls->ahead_at = 0;
+	tls->ahead_len = n > 0 ? (size_t)n : 0;
+	tls->gone = n <= 0;
+	tls->gone_with = n;
+	return true;
+}
+
 int64_t xtal_os_tls_read(struct xtal_os_tls *tls, void *buf, size_t len)
 {
 	size_t n;
@@ -398,9 +433,18 @@ int64_t xtal_os_tls_read(struct xtal_os_tls *tls, void *buf, size_t len)
 
 	if (!tls->up)
 		return fail(tls, -EPROTO, "no handshake was done");
-	forget_errors();
-	ret = SSL_read_ex(tls->ssl, buf, len, &n);
-	return ret == 1 ? (int64_t)n : outcome(tls, ret);
+	if (tls->dry && tls->came <= AHEAD && !look_ahead(tls)) {
+		tls->wants_write = false;
+		return -EAGAIN;
+	}
+	if (tls->dry)
+		tls->came = 0;
+	tls->dry = tls->stuck = false;
+	if (SSL_read_ex(tls->ssl, buf, len, &n) == 1)
+		return (int64_t)n;
+	ret = outcome(tls);
+	tls->dry = ret == -EAGAIN && !tls->wants_write;
+	return ret;
 }
 
 bool xtal_os_tls_buffered(const struct xtal_os_tls *tls)
@@ -419,10 +463,10 @@ static int64_t write_some(struct xtal_os_tls *tls, const void *buf, size_t len)
 		buf = tls->stash;
 		len = tls->stash_len;
 	}
-	forget_errors();
+	tls->stuck = false;
 	ret = SSL_write_ex(tls->ssl, buf, len, &n);
 	if (ret != 1) {
-		ret = outcome(tls, ret);
+		ret = outcome(tls);
 		return ret ? ret : -EPIPE;
 	}
 	tls->stash_len = 0;
@@ -470,9 +514,9 @@ int xtal_os_tls_shutdown(struct xtal_os_tls *tls)
 
 	if (!tls->up)
 		return 0;
-	forget_errors();
+	tls->stuck = false;
 	ret = SSL_shutdown(tls->ssl); /* 0: said, and the peer has not answered */
-	return ret >= 0 ? 0 : outcome(tls, ret);
+	return ret >= 0 ? 0 : outcome(tls);
 }
 
 void xtal_os_tls_rest(struct xtal_os_tls *tls)

@@ -59,6 +59,13 @@ int xtal_os_guarded_copy(void *dst, const void *src, size_t len);
  */
 int xtal_os_guarded_put(void *dst, const void *src, size_t len);
 int xtal_os_guarded_get(void *dst, const void *src, size_t len);
+/*
+ * The same as get in a call of the program's own thread that names src: a few bytes are read at once
+ * after the kernel was asked whether they can be, in a third of the time. Another thread that unmaps
+ * them between the two ends the program, as it would if the program read them. Threads of the engine
+ * get a guarded copy.
+ */
+int xtal_os_checked_get(void *dst, const void *src, size_t len);
 /* Once per process. *fd is the caller's, to be closed after close. Errors: -errno; nothing but
  * speed is lost. */
 int xtal_os_bounce_open(int *fd);

@@ -232,7 +232,7 @@ static int fill_stage(struct xtal_tcp *t, const struct xtal_tcp_pins *pins)
 			if (ours)
 				memcpy(t->stage + t->stage_len, iov[i].base, n);
 			else
-				err = xtal_os_guarded_get(t->stage + t->stage_len, iov[i].base, n);
+				err = pins->get(t->stage + t->stage_len, iov[i].base, n);
 			if (err)
 				break;
 			t->stage_len += n;

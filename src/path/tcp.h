@@ -36,6 +36,8 @@ struct xtal_tcp_pins {
 	/* *base: where the frame's payload begins; stays there until unpin. Errors: -EAGAIN: not
 	 * together with those pinned already; -EFAULT: it is gone, or may not be read. */
 	int (*pin)(void *arg, const struct xtal_tcp_frame *f, const void **base);
+	/* Copies pinned memory: xtal_os_guarded_get(), or what may be used in its place. */
+	int (*get)(void *dst, const void *src, size_t len);
 	/* All that were pinned since. */
 	void (*unpin)(void *arg);
 	void *arg;

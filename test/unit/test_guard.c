@@ -21,6 +21,7 @@
 
 #include "lib/child.h"
 #include "os/proc.h"
+#include "os/thread.h"
 #include "os/vm.h"
 
 static size_t page;
@@ -143,6 +144,70 @@ static void guarded_without_process_vm(void **state)
 	(void)state;
 	for (size_t i = 0; i < 3; i++)
 		assert_int_equal(child_run(guarded_copies, &refusals[i]), 0);
+}
+
+static atomic_int on_our_thread;
+
+static void checked_on_our_thread(void *arg)
+{
+	char byte = 0, *area = arg;
+	bool good = xtal_os_thread_is_ours() && xtal_os_checked_get(&byte, area, 1) == 0 &&
+		    byte == 'i' && xtal_os_checked_get(&byte, area + HOLE * page, 1) == -EFAULT;
+
+	atomic_store(&on_our_thread, good ? 1 : 2);
+}
+
+/* With an argument: the error by which an emulator or a filter refuses before it looks. */
+static void checked_copies(void *arg)
+{
+	char *area, mine[600];
+	sigset_t before, after;
+
+	if (arg && !child_deny(SYS_rt_sigprocmask, *(int *)arg, 0, -1))
+		return;
+	area = make_area();
+	get = xtal_os_checked_get;
+	sigemptyset(&before);
+	sigaddset(&before, SIGUSR2);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	for (size_t i = 0; i < 2 * page; i++)
+		area[i] = (char)(i % 251);
+	for (size_t len = 0; len < 600; len += len < 20 ? 1 : 29) {
+		for (size_t at = page - 300; at < page + 20; at++) {
+			memset(mine, 0, sizeof(mine));
+			EXPECT(get(mine, area + at, len) == 0);
+			EXPECT(memcmp(mine, area + at, len) == 0);
+			EXPECT(len == 600 || mine[len] == 0);
+		}
+		if (!len)
+			continue;
+		EXPECT(get(mine, area + HOLE * page - len, len) == 0);
+		EXPECT(get(mine, area + HOLE * page - len + 1, len) == -EFAULT);
+		EXPECT(get(mine, area + HOLE * page, len) == -EFAULT);
+		EXPECT(get(mine, area + (HOLE + 1) * page - 1, len) == -EFAULT);
+		EXPECT(get(mine, area + READ_ONLY * page, len) == 0);
+		EXPECT(get(mine, area + (NO_ACCESS + 1) * page - 1, len) == -EFAULT);
+		EXPECT(get(mine, NULL, len) == -EFAULT);
+		EXPECT(get(mine, (char *)UINTPTR_MAX - 3, len) == (-EFAULT));
+	}
+	sigprocmask(SIG_SETMASK, NULL, &after);
+	EXPECT(memcmp(&before, &after, sizeof(long)) == 0);
+	EXPECT(!xtal_os_thread_is_ours());
+	area[0] = 'i';
+	EXPECT(xtal_os_thread_start("checks", checked_on_our_thread, area) == 0);
+	while (!atomic_load(&on_our_thread))
+		usleep(1000);
+	EXPECT(atomic_load(&on_our_thread) == 1);
+}
+
+static void checked(void **state)
+{
+	int refusals[] = { EINVAL, EPERM, ENOSYS };
+
+	(void)state;
+	assert_int_equal(child_run(checked_copies, NULL), 0);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(child_run(checked_copies, &refusals[i]), 0);
 }
 
 /* The child writes into its own memory, not into that of whose pid was known before. */
@@ -407,6 +472,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(guarded),
 		cmocka_unit_test(guarded_without_process_vm),
+		cmocka_unit_test(checked),
 		cmocka_unit_test(bounced),
 		cmocka_unit_test(bounced_from_any_place),
 		cmocka_unit_test(bounced_by_two),

@@ -280,7 +280,9 @@ static void frames_arrive_whole(bool tls)
 	struct xtal_os_tls_context *context = NULL;
 	uint8_t *payload = malloc(BIG), *in = malloc(4 * BIG + 65536), small[64];
 	struct pinner p = { 0 };
-	struct xtal_tcp_pins pins = { .pin = pin, .unpin = unpin, .arg = &p };
+	struct xtal_tcp_pins pins = {
+		.pin = pin, .get = xtal_os_guarded_get, .unpin = unpin, .arg = &p
+	};
 	const size_t total = 5 * XTAL_TCP_HEADER + 2 * BIG + 64 + 8, at[] = {
 		0,
 		XTAL_TCP_HEADER + BIG,
@@ -362,7 +364,9 @@ static void frames_arrive_whole_with_tls(void **state)
 static void no_more_frames_than_places(void **state)
 {
 	struct pinner p = { 0 };
-	struct xtal_tcp_pins pins = { .pin = pin, .unpin = unpin, .arg = &p };
+	struct xtal_tcp_pins pins = {
+		.pin = pin, .get = xtal_os_guarded_get, .unpin = unpin, .arg = &p
+	};
 	struct xtal_tcp t;
 	int ends[2];
 
@@ -386,7 +390,9 @@ static void no_more_frames_than_places(void **state)
 static void payload_that_has_gone_is_told(void **state)
 {
 	struct pinner p = { .error = -EFAULT };
-	struct xtal_tcp_pins pins = { .pin = pin, .unpin = unpin, .arg = &p };
+	struct xtal_tcp_pins pins = {
+		.pin = pin, .get = xtal_os_guarded_get, .unpin = unpin, .arg = &p
+	};
 	uint8_t byte[100] = { 0 };
 	struct xtal_tcp t;
 	int ends[2];
@@ -413,7 +419,9 @@ static void a_full_socket_wants_to_write(void **state)
 {
 	uint8_t *payload = calloc(1, 8u << 20);
 	struct pinner p = { .together = true };
-	struct xtal_tcp_pins pins = { .pin = pin, .unpin = unpin, .arg = &p };
+	struct xtal_tcp_pins pins = {
+		.pin = pin, .get = xtal_os_guarded_get, .unpin = unpin, .arg = &p
+	};
 	struct xtal_tcp t;
 	int ends[2];
 

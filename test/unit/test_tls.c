@@ -267,6 +267,79 @@ static void errors_of_others_are_not_ours(void **state)
 	assert_int_equal(xtal_os_tls_read(t.server.tls, &byte, 1), -EAGAIN);
 	ERR_raise(ERR_LIB_USER, 1);
 	transfer(&t.client, &t.server, 10);
+	ERR_raise(ERR_LIB_USER, 1);
+	assert_int_equal(xtal_os_tls_shutdown(t.client.tls), 0);
+	assert_int_equal(xtal_os_tls_read(t.server.tls, &byte, 1), 0);
+	assert_int_equal(ERR_GET_LIB(ERR_peek_error()), ERR_LIB_USER); /* and theirs are not lost */
+	ERR_clear_error();
+}
+
+/* Reads nothing, which is what the next read will begin behind. */
+static void look(struct end *e)
+{
+	char byte;
+
+	assert_int_equal(xtal_os_tls_read(e->tls, &byte, 1), -EAGAIN);
+}
+
+static void an_empty_look_changes_nothing(void **state)
+{
+	static const size_t lengths[] = {
+		1, 8, 200, 234, 235, 255, 256, 257, 600, XTAL_OS_TLS_RECORD, 3 * XTAL_OS_TLS_RECORD
+	};
+	uint8_t block[XTAL_OS_TLS_RECORD] = { 0 };
+	unsigned n = sizeof(lengths) / sizeof(lengths[0]);
+	char byte;
+
+	(void)state;
+	connect_both();
+	look(&t.server);
+	for (unsigned i = 0; i < 2 * n * n;
+	     i++) { /* each behind each, after an empty look or not */
+		transfer(&t.client, &t.server, lengths[i / 2 % n]);
+		transfer(&t.client, &t.server, lengths[i / 2 / n]);
+		for (unsigned looks = 0; looks < 3 * (i % 2); looks++)
+			look(&t.server);
+	}
+	for (size_t grain = 1; grain < 300; grain += 13) {
+		t.to_server.grain = grain;
+		look(&t.server);
+		transfer(&t.client, &t.server, 20);
+		transfer(&t.client, &t.server, 500);
+	}
+	/* A reader that waits for data does not wait for room, though a writer did before. */
+	t.to_client.room = 1000;
+	assert_int_equal(xtal_os_tls_write(t.server.tls, block, sizeof(block)), -EAGAIN);
+	assert_true(xtal_os_tls_wants_write(t.server.tls));
+	look(&t.server);
+	assert_false(xtal_os_tls_wants_write(t.server.tls));
+	/* It is one call of the stream, as without TLS. */
+	t.to_server.stutter = 1000;
+	t.to_server.reads = 1;
+	look(&t.server);
+	look(&t.server);
+	assert_int_equal(t.to_server.reads, 3);
+	t.to_server.error = -EHOSTUNREACH;
+	assert_int_equal(xtal_os_tls_read(t.server.tls, &byte, 1), -EHOSTUNREACH);
+	t.to_server.error = 0; /* as a socket, which tells once */
+	assert_int_equal(xtal_os_tls_read(t.server.tls, &byte, 1), -EHOSTUNREACH);
+}
+
+static void the_end_after_an_empty_look(void **state)
+{
+	char buf[8];
+
+	(void)state;
+	connect_both();
+	look(&t.server);
+	look(&t.client);
+	assert_int_equal(xtal_os_tls_write(t.client.tls, "last", 4), 4);
+	assert_int_equal(xtal_os_tls_shutdown(t.client.tls), 0);
+	assert_int_equal(xtal_os_tls_read(t.server.tls, buf, 8), 4);
+	assert_int_equal(xtal_os_tls_read(t.server.tls, buf, 8), 0);
+	t.to_client.cut = t.to_client.total;
+	assert_int_equal(xtal_os_tls_read(t.client.tls, buf, 8), -ECONNRESET);
+	assert_non_null(strstr(xtal_os_tls_reason(t.client.tls), "without a farewell"));
 }
 
 static void a_full_stream_is_waited_for(void **state)
@@ -705,6 +778,8 @@ int main(void)
 		TEST(the_place_of_the_data_is_known),
 		TEST(at_rest_it_costs_little),
 		TEST(errors_of_others_are_not_ours),
+		TEST(an_empty_look_changes_nothing),
+		TEST(the_end_after_an_empty_look),
 		TEST(a_full_stream_is_waited_for),
 		TEST(pieces_share_a_record),
 		TEST(blocked_pieces_go_out_once),
