@@ -312,7 +312,7 @@ static bool drain(struct xtal_drain *d)
 		xtal_serving_look(&ctx->serving, xtal_os_now());
 		answer_held(s);
 	}
-	if (!s->broken && !xtal_server_is_polled(ctx, xtal_os_now()))
+	if (!s->broken && !(ctx->serving.polls && xtal_server_is_polled(ctx, xtal_os_now())))
 		did = serve(s);
 	broken = s->broken;
 	xtal_unlock(&ctx->serving.lock);

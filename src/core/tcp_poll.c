@@ -24,7 +24,7 @@ void xtal_tcp_leave_to_program(struct xtal_tcp_conn *c)
 	uint64_t now;
 
 	if (c->polled || c->broken || c->quiet_until || !c->session || !c->shaken ||
-	    tcp->polled_count == MAX_POLLED)
+	    tcp->polled_count == MAX_POLLED || !c->ctx->serving.polls)
 		return;
 	now = xtal_os_now();
 	if (!xtal_server_is_polled(c->ctx, now))

@@ -383,18 +383,21 @@ static enum outcome end_session(struct xtal_tcp_session *s, const char *why)
 	return GONE;
 }
 
-/* The bytes, as far as they can be taken. */
+/* The bytes, as far as they can be taken, and the answers to them. */
 static enum outcome take(struct xtal_tcp_conn *c, const uint8_t *in, size_t len)
 {
 	struct xtal_tcp_session *s = c->session;
+	uint64_t now = 0;
 
 	for (size_t at = 0;;) {
-		/* Anew for each frame: we may be stopped in between, and leases end meanwhile. */
-		uint64_t now = xtal_os_now();
 		struct xtal_target_event ev;
-		enum outcome o = push(c, now);
 		uint64_t addr, want;
+		enum outcome o;
 
+		/* Anew for each frame: we may be stopped in between, and leases end meanwhile. */
+		if (at < len || !now)
+			now = xtal_os_now();
+		o = push(c, now);
 		if (o == BLOCKED)
 			return keep(c, in + at, len - at);
 		if (o == GONE)
@@ -550,13 +553,15 @@ static void make_hot(struct xtal_tcp_conn *c, bool more)
 	xtal_agent_stay(!c->hot);
 }
 
-/* Sends what waits. Says what is to be watched for. False: the connection is gone. */
-static bool settle(struct xtal_tcp_conn *c)
+/* Sends what waits; all_taken: it is in the connection already. Says what is to be watched for. False:
+ * the connection is gone. */
+static bool settle(struct xtal_tcp_conn *c, bool all_taken)
 {
-	enum outcome pushed, o;
+	enum outcome pushed = GOES_ON, o;
 
 	do {
-		pushed = c->session ? push(c, xtal_os_now()) : GOES_ON;
+		if (c->session && !all_taken)
+			pushed = push(c, xtal_os_now());
 		if (pushed == GONE)
 			return false;
 		o = flush(c);
@@ -586,14 +591,14 @@ static bool shake_hands(struct xtal_tcp_conn *c)
 
 bool xtal_tcp_serve_bytes(struct xtal_tcp_conn *c, const uint8_t *in, size_t len)
 {
-	return feed(c, in, len) != GONE && settle(c);
+	return feed(c, in, len) != GONE && settle(c, false);
 }
 
 void xtal_tcp_answer(struct xtal_tcp_conn *c)
 {
 	c->held = false;
 	if (!c->broken)
-		settle(c);
+		settle(c, false);
 }
 
 bool xtal_tcp_serve(struct xtal_tcp_conn *c)
@@ -610,7 +615,7 @@ bool xtal_tcp_serve(struct xtal_tcp_conn *c)
 	if (!c->shaken && !shake_hands(c))
 		return true;
 	if (c->quiet_until) {
-		settle(c);
+		settle(c, false);
 		return false;
 	}
 	if (c->rest) {
@@ -628,7 +633,7 @@ bool xtal_tcp_serve(struct xtal_tcp_conn *c)
 		return true;
 	if (c->polled && !did && !c->rest && xtal_tcp_idle(&c->stream))
 		return false;
-	if (!settle(c))
+	if (!settle(c, did && o == GOES_ON))
 		return true;
 	if (did)
 		make_hot(c, more);
