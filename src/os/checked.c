@@ -23,9 +23,9 @@
 #define NO_HOW (-1l)
 
 /* The word in which the byte at addr lies: 0 it can be read, else -errno. */
-static int ask(const void *addr)
+static int ask(uintptr_t addr)
 {
-	uintptr_t word = (uintptr_t)addr & ~(uintptr_t)(SET - 1);
+	uintptr_t word = addr & ~(uintptr_t)(SET - 1);
 
 	if (!syscall(SYS_rt_sigprocmask, NO_HOW, word, NULL, (size_t)SET))
 		return -ENOSYS;
@@ -41,7 +41,7 @@ static bool try_to_ask(void)
 
 	if (shut == MAP_FAILED)
 		return false;
-	told = ask(shut) == -EFAULT && ask(&page) == 0;
+	told = ask((uintptr_t)shut) == -EFAULT && ask((uintptr_t)&page) == 0;
 	munmap(shut, page);
 	return told;
 }
@@ -65,10 +65,10 @@ static bool can_ask(void)
 
 int xtal_os_checked_get(void *dst, const void *src, size_t len)
 {
-	const char *last = (const char *)src + len - 1;
+	uintptr_t first = (uintptr_t)src, last = first + len - 1;
 
-	if (len - 1 >= MOST || xtal_os_thread_is_ours() || !can_ask() || ask(src) ||
-	    ((uintptr_t)last / MOST != (uintptr_t)src / MOST && ask(last)))
+	if (len - 1 >= MOST || xtal_os_thread_is_ours() || !can_ask() || ask(first) ||
+	    (last / MOST != first / MOST && ask(last)))
 		return xtal_os_guarded_get(dst, src, len);
 	memcpy(dst, src, len);
 	return 0;
