@@ -22,6 +22,7 @@
 #define DIRECT_LEAST 2048u       /* payload that is received straight into user memory */
 #define FULL_NS      20000u /* a full socket is left alone so long: it takes more at once then */
 #define ROUNDS       64u    /* receives in one go */
+#define LOOKS        3u     /* of a poller that waits for one answer only */
 #define SENDS        4u     /* sends in one go: answers, and others, have their turn in between */
 
 /*
@@ -278,7 +279,7 @@ static bool receive_some(struct xtal_tcp_link *t, uint64_t now, const struct xta
 		in = iov.base;
 		want = 0;
 		n = xtal_tcp_receive(&t->stream, &iov, 1);
-		full = n == (int64_t)iov.len || xtal_tcp_buffered(&t->stream);
+		full = n == (int64_t)iov.len || (n > 0 && xtal_tcp_buffered(&t->stream));
 	}
 	if (n == -EAGAIN)
 		return false;
@@ -298,17 +299,29 @@ static bool receive_some(struct xtal_tcp_link *t, uint64_t now, const struct xta
 	return take(t, in, (size_t)n, now, mine) && full;
 }
 
+/* How often a socket is looked at in which nothing is. Whoever waits for one answer, and came here last
+ * time too, has nothing better to do; what lies between two polls takes half as long as a look. */
+static unsigned looks(const struct xtal_link *link, const struct xtal_queue *mine)
+{
+	static _Thread_local const struct xtal_link *last;
+	bool again = mine && last == link;
+
+	last = link;
+	return again && link->requester.tail - link->requester.head == 1 ? LOOKS : 1;
+}
+
 static bool tcp_receive(struct xtal_link *link, uint64_t now, const struct xtal_queue *mine)
 {
 	struct xtal_tcp_link *t = link->tcp;
 	struct xtal_initiator_event ev;
 	uint64_t heard = t->session.heard_at;
+	unsigned left = looks(link, mine);
 
 	if (t->hung || t->connecting)
 		return false;
-	if (t->stream.fd >= 0)
-		for (unsigned i = 0; i < ROUNDS && receive_some(t, now, mine); i++)
-			;
+	for (unsigned i = 0; i < ROUNDS && left && t->stream.fd >= 0; i++)
+		if (!receive_some(t, now, mine))
+			left = t->session.heard_at == heard ? left - 1 : 0;
 	if (now >= xtal_initiator_next_time(&t->session)) {
 		xtal_initiator_tick(&t->session, now, &ev);
 		handle(t, &ev, now, mine);

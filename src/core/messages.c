@@ -119,7 +119,7 @@ void xtal_messages_poll(struct xtal_link *link, const struct xtal_queue *mine, b
 		if (link->armed)
 			link->carrier->after_sleep(link);
 		/* Encrypting what fits into a socket takes longer than the agent waits for the next poll. */
-		if (xtal_messages_go_on(link, now, mine) && user)
+		if (xtal_messages_go_on(link, now, mine) && user && xtal_messages_in_use(link))
 			atomic_store_explicit(&link->polled_at, xtal_os_now(),
 					      memory_order_relaxed);
 	}

@@ -22,6 +22,7 @@
 #include "os/vm.h"
 #include "xtal.h"
 
+#define LOOKS        3u /* at a connection that is the only busy one, before all else is looked after */
 #define LOOK         (4u * 1024) /* bytes received at once while headers are expected */
 #define DIRECT_LEAST 2048u       /* payload that is received straight into the segment */
 #define ROUNDS       16u         /* receives of one connection before the others' turn */
@@ -523,7 +524,7 @@ static enum outcome receive(struct xtal_tcp_conn *c, bool *more, bool *did)
 
 		in = iov.base;
 		n = xtal_tcp_receive(&c->stream, &iov, 1);
-		*more = n == (int64_t)iov.len || xtal_tcp_buffered(&c->stream);
+		*more = n == (int64_t)iov.len || (n > 0 && xtal_tcp_buffered(&c->stream));
 		spill = n > 0 ? (size_t)n : 0;
 	}
 	if (n == -EAGAIN) {
@@ -626,6 +627,9 @@ bool xtal_tcp_serve(struct xtal_tcp_conn *c)
 	}
 	for (unsigned i = 0; i < ROUNDS && o == GOES_ON && more; i++)
 		o = receive(c, &more, &did);
+	if (c->hot && c->ctx->tcp.hot_count == 1)
+		for (unsigned i = 1; i < LOOKS && o == GOES_ON && !did; i++)
+			o = receive(c, &more, &did);
 	if (o == GONE)
 		return true;
 	c->held = did && !held && c->polled && xtal_serving_holds(serving);

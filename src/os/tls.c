@@ -11,9 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "os/secret.h"
+#include "os/tcp.h"
+#include "os/vm.h"
 
 #define ID_SIZE    64
 #define CIPHER     "TLS_AES_128_GCM_SHA256"
@@ -137,24 +138,19 @@ static long stream_control(BIO *bio, int command, long num, void *ptr)
 	}
 }
 
+/* No places of libc's where a thread is cancelled, within OpenSSL. */
 static int64_t socket_read(void *arg, void *buf, size_t len)
 {
-	ssize_t n;
+	struct xtal_os_iov iov = { .base = buf, .len = len };
 
-	do {
-		n = recv((int)(intptr_t)arg, buf, len, MSG_DONTWAIT);
-	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n;
+	return xtal_os_tcp_recv((int)(intptr_t)arg, &iov, 1);
 }
 
 static int64_t socket_write(void *arg, const void *buf, size_t len)
 {
-	ssize_t n;
+	struct xtal_os_iov iov = { .base = (void *)(uintptr_t)buf, .len = len };
 
-	do {
-		n = send((int)(intptr_t)arg, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL);
-	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n;
+	return xtal_os_tcp_send((int)(intptr_t)arg, &iov, 1);
 }
 
 struct xtal_os_tls_stream xtal_os_tls_socket(int fd)
