@@ -139,6 +139,13 @@ static inline void set_common(struct xtal_op *op, enum xtal_opcode opcode,
 	op->key = key_of(q, rmt);
 }
 
+/* Of the shortest: what is NULL or empty does not get further. An address of 0 is in no segment. */
+static inline bool may_be_short(const struct cdma_queue *q, const struct dma_seg *rmt,
+				const struct dma_seg *local)
+{
+	return q && rmt && local && q->magic == CDMA_QUEUE_MAGIC && rmt->len && local->len == 8;
+}
+
 /* All but the shortest; apart, so that those save no registers for it. */
 static __attribute__((noinline)) dma_status write_any(struct cdma_queue *q, struct dma_seg *rmt_seg,
 						      struct dma_seg *local_seg)
@@ -155,7 +162,7 @@ dma_status dma_write(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dm
 {
 	struct cdma_queue *q = cdma_queue_of(queue);
 
-	if (xtal_likely(are_good(q, rmt_seg, local_seg) && local_seg->len == 8 &&
+	if (xtal_likely(may_be_short(q, rmt_seg, local_seg) &&
 			xtal_queue_put8(q->core, key_of(q, rmt_seg), rmt_seg->sva, local_seg->sva,
 					q->pub.cfg.user_ctx) == 0))
 		return DMA_STATUS_OK;
@@ -177,7 +184,7 @@ dma_status dma_read(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma
 {
 	struct cdma_queue *q = cdma_queue_of(queue);
 
-	if (xtal_likely(are_good(q, rmt_seg, local_seg) && local_seg->len == 8 &&
+	if (xtal_likely(may_be_short(q, rmt_seg, local_seg) &&
 			xtal_queue_get8(q->core, key_of(q, rmt_seg), rmt_seg->sva, local_seg->sva,
 					q->pub.cfg.user_ctx) == 0))
 		return DMA_STATUS_OK;
@@ -271,7 +278,7 @@ dma_status dma_faa(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma_
 {
 	struct cdma_queue *q = cdma_queue_of(queue);
 
-	if (xtal_likely(are_good(q, rmt_seg, local_seg) && local_seg->len == 8 &&
+	if (xtal_likely(may_be_short(q, rmt_seg, local_seg) &&
 			xtal_queue_add8(q->core, key_of(q, rmt_seg), rmt_seg->sva, local_seg->sva,
 					q->pub.cfg.user_ctx, add) == 0))
 		return DMA_STATUS_OK;

@@ -215,12 +215,12 @@ static inline void succeed(struct xtal_queue *q, const struct xtal_xlat *t, enum
 	xtal_bump(&t->moved->words, 1);
 	xtal_bump(&q->accepted, 1);
 	complete(q, c);
-	xtal_bias_unlock(&q->lock);
+	xtal_bias_leave(&q->lock);
 }
 
 static int not_now(struct xtal_queue *q)
 {
-	xtal_bias_unlock(&q->lock);
+	xtal_bias_leave(&q->lock);
 	return -ENOENT;
 }
 
@@ -258,7 +258,7 @@ static inline __attribute__((always_inline)) int put8(struct xtal_queue *q, stru
 {
 	const struct xtal_xlat *t;
 
-	if (xtal_unlikely(q->foreign || !xtal_bias_enter(&q->lock)))
+	if (xtal_unlikely(!xtal_bias_enter(&q->lock))) /* in a forked child nobody enters */
 		return -ENOENT;
 	t = q->xlats.last; /* not before: whoever has the lock may free it */
 	fetch_for_store(addr + t->shift);
@@ -296,7 +296,7 @@ static inline __attribute__((always_inline)) int get8(struct xtal_queue *q, stru
 	const struct xtal_xlat *t;
 	uint64_t value;
 
-	if (xtal_unlikely(q->foreign || !xtal_bias_enter(&q->lock)))
+	if (xtal_unlikely(!xtal_bias_enter(&q->lock))) /* in a forked child nobody enters */
 		return -ENOENT;
 	t = q->xlats.last;
 	if (xtal_unlikely(!hits(q, key, addr, t->get8, local)))
@@ -345,7 +345,7 @@ static __attribute__((noinline)) int add8_failed(struct xtal_queue *q, uint64_t 
 	xtal_bump(&q->accepted, 1);
 	xtal_xlat_stale(&q->xlats, q->xlats.last);
 	xtal_queue_complete(q, c);
-	xtal_bias_unlock(&q->lock);
+	xtal_bias_leave(&q->lock);
 	return 0;
 }
 
@@ -355,7 +355,7 @@ static inline __attribute__((always_inline)) int add8(struct xtal_queue *q, stru
 {
 	const struct xtal_xlat *t;
 
-	if (xtal_unlikely(q->foreign || !xtal_bias_enter(&q->lock)))
+	if (xtal_unlikely(!xtal_bias_enter(&q->lock))) /* in a forked child nobody enters */
 		return -ENOENT;
 	t = q->xlats.last;
 	if (!hits(q, key, addr, t->add8, local))

@@ -433,8 +433,13 @@ void xtal_queue_untick(struct xtal_queue *q)
 
 void xtal_queues_fork_child(struct xtal_context *ctx)
 {
-	for (struct xtal_list *n = ctx->queues.next; n != &ctx->queues; n = n->next)
-		xtal_container_of(n, struct xtal_queue, node)->foreign = true;
+	for (struct xtal_list *n = ctx->queues.next; n != &ctx->queues; n = n->next) {
+		struct xtal_queue *q = xtal_container_of(n, struct xtal_queue, node);
+
+		q->foreign = true;
+		/* Whoever forked has the same thread pointer here: so the short ways end too. */
+		atomic_store(&q->lock.owner, XTAL_BIAS_NOBODY);
+	}
 	atomic_store(&tick_lock.held, 0);
 	xtal_list_init(&tick_queues);
 }

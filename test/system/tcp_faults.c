@@ -313,7 +313,8 @@ static int meets_a_stopped_owner(void *arg)
 	far = peer_remote(&s->owner.export, 0, 4096);
 	near = peer_part(u.local, 0, 4096);
 	word = peer_remote(&s->owner.export, 0, 8);
-	old = peer_part(u.local, 4096, 8); /* not where writes would wait for it: all are under way */
+	old = peer_part(u.local, 4096,
+			8); /* not where writes would wait for it: all are under way */
 	peer_fill(u.memory, LEN, 1);
 	peer_expect(peer_write(u.q, peer_remote(&s->owner.export, 0, LEN), *u.local), "write");
 	atomic_store(&s->step, 1); /* stop it */
