@@ -386,7 +386,7 @@ void dma_unimport_seg(struct dma_seg *seg);
  * @queue: the queue; user_ctx and rmt_eid.dw0 of its cfg are read now
  * @rmt_seg: sva, tid, token_value and token_value_valid are read now; len is only checked not
  *           to be 0. The struct is not needed after the call.
- * @local_seg: sva, and len: the bytes to move, 1 to 2^32 - 1. The range must lie in segments
+ * @local_seg: sva, and len: the bytes to move, 1 to 2^32 - 1. The range must lie in one segment
  *             registered with the queue's context. The struct is not needed after the call.
  *
  * Returns: DMA_STATUS_OK when the operation was accepted, and exactly one completion follows;

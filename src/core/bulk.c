@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/copy.h"
+#include "base/interval.h"
 #include "base/lock.h"
 #include "core/config.h"
 #include "core/context_impl.h"
@@ -25,6 +26,7 @@ struct xtal_bulk {
 	struct xtal_queue *queue;
 	struct xtal_grant *grant; /* a reference */
 	bool put, full_fence;
+	bool overlaps; /* itself: one fragment, moved in the order which that takes */
 	uint32_t pipeline, mask, context_number;
 	uint64_t remote, local, len, step, count; /* fragments of step bytes, count of them */
 	const _Atomic uint64_t *slot_word, *local_word;
@@ -78,8 +80,11 @@ int xtal_bulk_start(struct xtal_pending *p, const struct xtal_xlat *t, const str
 	b->remote = p->op.remote.addr;
 	b->local = p->op.local;
 	b->len = p->op.len;
-	b->step = step;
-	b->count = (b->len + step - 1) / step;
+	b->overlaps = t->reach.kind == XTAL_REACH_DIRECT &&
+		      xtal_ranges_meet((uintptr_t)xtal_reach_place(&t->reach, b->remote), b->len,
+				       b->local, b->len);
+	b->step = b->overlaps ? b->len : step;
+	b->count = (b->len + b->step - 1) / b->step;
 	b->slot_word = t->slot_word;
 	b->word = t->word;
 	b->announce = t->announce;
@@ -175,7 +180,10 @@ static int move(struct xtal_bulk *b, struct executor *e, uint64_t offset, uint64
 	void *local = (void *)(uintptr_t)(b->local + offset);
 	uint64_t remote = b->remote + offset;
 
-	if (b->len >= XTAL_COPY_STREAM_MIN && reach->kind == XTAL_REACH_DIRECT && !tail) {
+	if (b->overlaps && b->put) /* with its tail, whose source may be written by then */
+		return tail ? 0 : path->put(reach, e->activity->iov, remote, local, len);
+	if (b->len >= XTAL_COPY_STREAM_MIN && !b->overlaps && reach->kind == XTAL_REACH_DIRECT &&
+	    !tail) {
 		stream(b, offset, len);
 		return 0;
 	}

@@ -257,6 +257,37 @@ static void the_completion_says_who_and_how(void **state)
 	pair_close(&p);
 }
 
+/* Within one process the ranges of an operation may overlap, in either direction. */
+static void overlapping_ranges_are_moved_as_they_were(void **state)
+{
+	static const size_t distances[] = { 1, 9, 64, 4097, 200003, MIB };
+	struct dma_seg *own;
+	struct pair p;
+
+	(void)state;
+	if (suite_path != XTAL_PATH_SELF)
+		suite_skip("the memory of two processes does not overlap");
+	pair_open(&p, 2 * BIG);
+	own = dma_register_seg(p.ctx,
+			       &(struct dma_seg_cfg){ .addr = p.remote.sva, .len = p.remote.len });
+	assert_non_null(own);
+	for (size_t i = 0; i < SIZES * 24; i++) {
+		size_t size = sizes[i / 24], distance = distances[i / 4 % 6];
+		size_t to = i % 2 ? 3 : 3 + distance, from = i % 2 ? 3 + distance : 3;
+		struct dma_seg remote = part(&p.remote, i & 2 ? from : to, size);
+		struct dma_seg local = part(own, i & 2 ? to : from, size);
+
+		pair_fill(&p, p.remote.sva + from, size, i);
+		assert_int_equal(i & 2 ? dma_read(p.queue, &remote, &local)
+				       : dma_write(p.queue, &remote, &local),
+				 DMA_STATUS_OK);
+		assert_ok(p.queue, size);
+		pair_assert_pattern(&p, p.remote.sva + to, size, i);
+	}
+	dma_unregister_seg(p.ctx, own);
+	pair_close(&p);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,6 +299,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(every_kind_of_memory_can_be_reached),
 		cmocka_unit_test(long_transfers_arrive_whole),
 		cmocka_unit_test(queued_transfers_keep_their_places),
+		cmocka_unit_test(overlapping_ranges_are_moved_as_they_were),
 		cmocka_unit_test(the_completion_says_who_and_how),
 	};
 
