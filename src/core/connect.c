@@ -121,7 +121,9 @@ void xtal_connect_run(struct xtal_link *link)
 	if (err == -EAGAIN)
 		return; /* the owner's backlog is full; the tick tries again until the deadline */
 	if (err) {
-		xtal_link_fail(link, XTAL_UNREACHABLE, "nobody holds port %u of %s here (%s)",
+		xtal_link_fail(link, XTAL_UNREACHABLE,
+			       err == -ECONNREFUSED ? "nobody holds port %u of %s here (%s)"
+						    : "no connection to port %u of %s: %s",
 			       link->tid & 0xffff, eid, strerror(-err));
 		return;
 	}

@@ -86,6 +86,8 @@ static int try_all(struct scene *s, enum peer_path path)
 	if (cr.status && cr.status != DMA_CR_ACK_TIMEOUT_ERR &&
 	    cr.status != DMA_CR_LOC_OPERATION_ERR)
 		proc_die("status %d", cr.status);
+	if (cr.status && strstr(xtal_last_error(), "nobody"))
+		proc_die("the owner is there: %s", xtal_last_error());
 	if (cr.status)
 		atomic_fetch_add(&s->refused, 1);
 	else
