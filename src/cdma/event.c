@@ -111,6 +111,12 @@ int dma_wait_queue(struct dma_queue *queue, uint32_t cr_cnt, int timeout, struct
 	return got;
 }
 
+/* A thread that waits was cancelled. */
+static void let_go(void *arg)
+{
+	cdma_context_put(arg, CDMA_BY_CALL);
+}
+
 int dma_wait_ae(struct dma_context *ctx, struct dma_aeqe *aeqe)
 {
 	struct xtal_async_event event;
@@ -129,7 +135,7 @@ int dma_wait_ae(struct dma_context *ctx, struct dma_aeqe *aeqe)
 	c = cdma_context_get(ctx, CDMA_BY_CALL, "dma_wait_ae");
 	if (!c)
 		return -EINVAL;
-	got = xtal_context_wait_async(c->core, aeqe->duration, &event);
+	got = xtal_context_wait_async_or(c->core, aeqe->duration, &event, let_go, c);
 	cdma_context_put(c, CDMA_BY_CALL);
 	if (got <= 0)
 		return got;

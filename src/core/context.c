@@ -288,7 +288,9 @@ static bool take_event(struct xtal_context *ctx, struct xtal_async_event *out)
 	return got;
 }
 
-int xtal_context_wait_async(struct xtal_context *ctx, int timeout_ms, struct xtal_async_event *out)
+int xtal_context_wait_async_or(struct xtal_context *ctx, int timeout_ms,
+			       struct xtal_async_event *out, void (*cancelled)(void *arg),
+			       void *arg)
 {
 	uint64_t deadline = timeout_ms ? xtal_os_now() + (uint64_t)timeout_ms * 1000000 : 0;
 	int n;
@@ -298,8 +300,13 @@ int xtal_context_wait_async(struct xtal_context *ctx, int timeout_ms, struct xta
 	for (;;) {
 		if (take_event(ctx, out))
 			return 1;
-		n = xtal_os_wait_readable(ctx->async_fd, deadline);
+		n = xtal_os_wait_readable_or(ctx->async_fd, deadline, cancelled, arg);
 		if (n <= 0)
 			return n;
 	}
+}
+
+int xtal_context_wait_async(struct xtal_context *ctx, int timeout_ms, struct xtal_async_event *out)
+{
+	return xtal_context_wait_async_or(ctx, timeout_ms, out, nothing, NULL);
 }

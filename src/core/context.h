@@ -45,5 +45,9 @@ XTAL_INTERNAL_API int xtal_context_async_fd(const struct xtal_context *ctx);
  * signals with the exact deadline. */
 XTAL_INTERNAL_API int xtal_context_wait_async(struct xtal_context *ctx, int timeout_ms,
 					      struct xtal_async_event *out);
+/* The same; when the thread is cancelled while it waits, cancelled(arg) is called. */
+XTAL_INTERNAL_API int xtal_context_wait_async_or(struct xtal_context *ctx, int timeout_ms,
+						 struct xtal_async_event *out,
+						 void (*cancelled)(void *arg), void *arg);
 
 #endif

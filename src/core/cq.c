@@ -62,6 +62,17 @@ bool xtal_cq_rearm(struct xtal_cq *cq)
 	return empty;
 }
 
+/* After the sleep; of a thread that is cancelled in it, too. */
+static void wake_up(void *arg)
+{
+	struct xtal_cq *cq = arg;
+
+	xtal_bias_lock_own(cq->lock);
+	cq->sleepers--;
+	cq->notify = cq->armed || cq->sleepers;
+	xtal_bias_unlock(cq->lock);
+}
+
 bool xtal_cq_sleep(struct xtal_cq *cq, uint64_t deadline)
 {
 	bool waiting;
@@ -77,11 +88,8 @@ bool xtal_cq_sleep(struct xtal_cq *cq, uint64_t deadline)
 	xtal_bias_unlock(cq->lock);
 	if (waiting)
 		return true;
-	waiting = xtal_os_futex_wait(&cq->signal, seen, deadline) == 0;
-	xtal_bias_lock_own(cq->lock);
-	cq->sleepers--;
-	cq->notify = cq->armed || cq->sleepers;
-	xtal_bias_unlock(cq->lock);
+	waiting = xtal_os_futex_sleep(&cq->signal, seen, deadline, wake_up, cq) == 0;
+	wake_up(cq);
 	return waiting;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "os/adopt_impl.h"
+#include "os/cancel.h"
 #include "os/thread.h"
 #include "os/vm.h"
 #include "os/sock.h"
@@ -58,6 +59,7 @@ void xtal_os_adopt_fork_child(void)
 
 static void close_all(struct xtal_os_adopter *a)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	int fds[XTAL_OS_ADOPT_FDS];
 
 	xtal_os_adopt_fds(fds);
@@ -103,6 +105,7 @@ bool xtal_os_reserve_drop(struct xtal_os_adopter *a)
 
 static int open_all(struct xtal_os_adopter *a)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	bool full = true, keeper_full = true;
 	void *areas = NULL;
 	int err;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "os/adopt_impl.h"
+#include "os/cancel.h"
 #include "os/vm.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -264,6 +265,7 @@ static int object_bytes(uint64_t len, uint64_t *bytes)
 /* The object, and a mapping of what is to be in it, watched by the keeper. */
 static int make_object(struct xtal_os_adopter *a, struct xtal_os_run *run, uint64_t *stage)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	uint64_t len = run->hi - run->lo, bytes;
 	struct xtal_os_backing b;
 	void *map = NULL;
@@ -381,6 +383,7 @@ static const char *words(int err)
 
 int xtal_os_adopt(uint64_t lo, uint64_t hi, struct xtal_os_run *out, char *why, size_t size)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	struct xtal_os_adopter *a = &xtal_os_adopter;
 	struct xtal_os_run run = { .lo = lo, .hi = hi };
 	uint64_t stage = 0;

@@ -12,6 +12,7 @@
 
 #include "base/export.h"
 #include "os/adopt.h"
+#include "os/cancel.h"
 #include "os/vm.h"
 
 /* What the kernel reaches by itself in a thread's control block (robust list, rseq area, the word
@@ -42,6 +43,7 @@ static int try_move(int fd, uint8_t *from, uint8_t *to, size_t page)
 
 static int try_all(bool *kernel_faults, const char **what)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	size_t page = xtal_os_page_size();
 	int fd, err, map_fd;
 	void *areas;
@@ -109,6 +111,7 @@ static bool thread_in(pid_t tid, uint64_t lo, uint64_t hi)
 
 static bool threads_in(uint64_t lo, uint64_t hi)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	DIR *dir = opendir("/proc/self/task");
 	struct dirent *e;
 	bool in = !dir;
@@ -185,6 +188,7 @@ static int take_line(struct scan *s, char *line)
 
 static int scan(struct scan *s)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	FILE *f = fopen("/proc/self/smaps", "re");
 	char line[512];
 	int err = 0;
@@ -225,6 +229,7 @@ int xtal_os_adopt_eligible(uint64_t lo, uint64_t hi, char *why, size_t size)
 
 bool xtal_os_pages_pinned(void)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	/* No allocation: a thread that forks waits for it, and may hold an allocator's lock. */
 	char text[3072], *at;
 	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);

@@ -16,6 +16,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "os/cancel.h"
 #include "os/proc.h"
 #include "os/sock.h"
 #include "os/vm.h"
@@ -63,6 +64,7 @@ static int fd_of(uint64_t maps)
 
 static int open_maps(void)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	int fd;
 
 	do {
@@ -80,6 +82,7 @@ static int ask(int fd, struct query *q)
 /* Closes an fd inherited from the parent, unless the program made something else of it. */
 static void close_inherited(int fd)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	struct query q = { .size = sizeof(q), .addr = (uintptr_t)&no_query };
 	int ret = ask(fd, &q);
 
@@ -90,6 +93,7 @@ static void close_inherited(int fd)
 /* Puts a new fd into the place of old, or finds what another thread put there. */
 static int renew_maps(uint64_t old, uint64_t *out)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	int fd = open_maps();
 	uint64_t fresh;
 
@@ -211,6 +215,7 @@ static bool parse_line(char *line, uint64_t addr, bool or_next, struct xtal_os_b
 
 static int find_in_text(const void *addr, bool or_next, struct xtal_os_backing *out)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	char buf[PATH_MAX * 4 + 128]; /* a path of newlines */
 	size_t used = 0;
 	int fd = open_maps(), ret = -ENOENT;
@@ -323,6 +328,7 @@ static bool can_write(int fd)
  */
 static int duplicate(int fd, int *out, bool *writable)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	int ret;
 
 	if (xtal_os_reopen(fd, O_RDWR, out) == 0) {
@@ -346,6 +352,7 @@ static int duplicate(int fd, int *out, bool *writable)
 /* The same for an fd that may be the object; a thread may reuse its number meanwhile. */
 static int duplicate_object(int fd, const struct xtal_os_backing *b, int *out, bool *writable)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	int ret;
 
 	if (!may_be_object(fd, b))
@@ -362,6 +369,7 @@ static int duplicate_object(int fd, const struct xtal_os_backing *b, int *out, b
 /* Among our own fds: the first that gives a writable one, else the first. */
 static int open_from_fds(const struct xtal_os_backing *b, int *fd, bool *writable)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	DIR *dir = opendir("/proc/self/fd");
 	struct dirent *e;
 	int best = -1;
@@ -394,6 +402,7 @@ static int open_from_fds(const struct xtal_os_backing *b, int *fd, bool *writabl
 
 static int open_from_path(const struct xtal_os_backing *b, int *fd, bool *writable)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	/* O_PATH first: opening an unknown device or fifo could have effects. */
 	int probe = open(b->path, O_PATH | O_CLOEXEC), ret;
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
+#include "os/cancel.h"
 #include "os/quiet.h"
 
 #define MAX_NAME 128
@@ -94,6 +95,7 @@ int xtal_os_read_ini(const char *path,
 				  void *arg),
 		     void *arg)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	/* O_NONBLOCK: a fifo must not stop us; regular files do not care. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), ret;
 	struct ini_file f = { .each = each, .arg = arg };
@@ -131,6 +133,7 @@ void xtal_os_syslog_release(void)
 
 void xtal_os_syslog(int priority, const char *tag, const char *line)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	xtal_os_syslog_hold();
 	syslog(LOG_USER | (priority & 7), "%s: %s", tag, line);
 	xtal_os_syslog_release();
@@ -157,6 +160,7 @@ static int write_line(int fd, const char *line)
 
 int xtal_os_log_file(const char *path, const char *line)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	int fd, err;
 
 	if (strcmp(path, "stderr") == 0)

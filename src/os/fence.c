@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/cancel.h"
+
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
 #endif
@@ -22,6 +24,7 @@
  * during the exchange get EFAULT. */
 static int open_uffd(void)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_WP_HUGETLBFS_SHMEM };
 	long fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 
@@ -79,6 +82,7 @@ static int copy_data(const uint8_t *from, size_t len, int old_fd, int new_fd)
 
 int xtal_os_fence_replace(void *addr, size_t len, int old_fd, int new_fd)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	int uffd = open_uffd(), err;
 
 	if (uffd < 0)

@@ -15,6 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "os/cancel.h"
 #include "os/proc.h"
 #include "os/vm.h"
 
@@ -95,6 +96,7 @@ static int drain_pipe(int fd, char *dst, size_t n)
  */
 static int copy_by_pipe(char *dst, const char *src, size_t len)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	int fd[2], ret = 0;
 
 	if (pipe2(fd, O_CLOEXEC | O_NONBLOCK))

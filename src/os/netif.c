@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "os/cancel.h"
+
 static uint64_t big_endian(const uint8_t *in)
 {
 	uint64_t v = 0;
@@ -44,6 +46,7 @@ static bool take_address(const struct ifaddrs *a, struct xtal_os_address *out)
 
 int xtal_os_addresses(struct xtal_os_address *out, unsigned room, unsigned *count)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	struct ifaddrs *all;
 	unsigned n = 0;
 

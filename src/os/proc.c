@@ -2,6 +2,7 @@
 /* Processes and this machine: who lives, who is stopped, ids, fences, randomness, time. */
 #define _GNU_SOURCE
 #include "os/proc.h"
+#include "os/cancel.h"
 #include "os/sock.h"
 
 #include <dirent.h>
@@ -37,6 +38,7 @@ static bool hung_up(int sock)
 
 int xtal_os_peer_pidfd(int sock, int pid, int *fd)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	socklen_t len = sizeof(int);
 	int pidfd;
 
@@ -63,6 +65,7 @@ int xtal_os_peer_pidfd(int sock, int pid, int *fd)
 
 bool xtal_os_pidfd_dead(int pidfd)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	struct pollfd p = { .fd = pidfd, .events = POLLIN };
 	int n;
 
@@ -140,6 +143,7 @@ static enum xtal_os_run_state state_without_proc(int pid)
  */
 enum xtal_os_run_state xtal_os_process_state(int pid)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	enum xtal_os_run_state state;
 	unsigned live, again;
 	char path[40];
@@ -250,6 +254,7 @@ int xtal_os_membarrier_global(void)
 
 int xtal_os_random(void *buf, size_t len)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	char *p = buf;
 
 	while (len > 0) {
@@ -275,6 +280,7 @@ uint64_t xtal_os_now(void)
 
 void xtal_os_sleep_ns(uint64_t ns)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	uint64_t now = xtal_os_now(), end = now + ns < now ? UINT64_MAX : now + ns;
 	struct timespec t = { .tv_sec = (time_t)(end / 1000000000u),
 			      .tv_nsec = (long)(end % 1000000000u) };

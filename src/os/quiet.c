@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "os/cancel.h"
+
 void xtal_os_quiet_begin(struct xtal_os_quiet *q)
 {
 	sigset_t both;
@@ -21,6 +23,7 @@ void xtal_os_quiet_begin(struct xtal_os_quiet *q)
 
 void xtal_os_quiet_end(const struct xtal_os_quiet *q, int err)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	int ours = err == -EPIPE ? SIGPIPE : err == -EFBIG ? SIGXFSZ : 0;
 	struct timespec no_wait = { 0 };
 	sigset_t only;

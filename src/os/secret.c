@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "os/cancel.h"
+
 static int judge(int fd)
 {
 	struct stat st;
@@ -47,6 +49,7 @@ static int read_all(int fd, char *buf, size_t size, size_t *len)
 
 int xtal_os_read_secret(const char *path, char *buf, size_t size, size_t *len)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	/* O_NONBLOCK: a fifo must not stop us before it is judged. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), err;
 

@@ -11,6 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "os/cancel.h"
+
 #define BACKLOG 256 /* connections that wait while their owner is busy or stopped */
 
 /*
@@ -48,6 +50,7 @@ static int open_socket(void)
 
 int xtal_os_listen(const char *name, int *fd)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	struct sockaddr_un addr;
 	socklen_t len;
 	int sock, ret = abstract_address(name, &addr, &len);
@@ -68,6 +71,7 @@ int xtal_os_listen(const char *name, int *fd)
 
 int xtal_os_accept(int listener, int *fd)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	int sock;
 
 	do {
@@ -82,6 +86,7 @@ int xtal_os_accept(int listener, int *fd)
 
 int xtal_os_connect(const char *name, int *fd)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	struct sockaddr_un addr;
 	socklen_t len;
 	int sock, ret = abstract_address(name, &addr, &len);
@@ -104,6 +109,7 @@ int xtal_os_connect(const char *name, int *fd)
 
 int xtal_os_send(int fd, const void *data, size_t len, const int *fds, unsigned nfds)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)data, .iov_len = len };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	union control control = { 0 };
@@ -162,6 +168,7 @@ static int message_error(const struct msghdr *msg, unsigned nfds)
 
 int xtal_os_recv(int fd, void *data, size_t size, int fds[XTAL_OS_MAX_FDS], unsigned *nfds)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	struct iovec iov = { .iov_base = data, .iov_len = size };
 	union control control;
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -209,11 +216,13 @@ int xtal_os_peer_cred(int fd, struct xtal_os_cred *out)
 
 void xtal_os_close(int fd)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	close(fd);
 }
 
 int xtal_os_above_stdio(int fd)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	int up;
 
 	if (fd > 2 || fd < 0)

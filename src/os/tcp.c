@@ -2,6 +2,7 @@
 /* TCP between hosts; see tcp.h. */
 #define _GNU_SOURCE
 #include "os/tcp.h"
+#include "os/cancel.h"
 #include "os/sock.h"
 
 #include <errno.h>
@@ -98,6 +99,7 @@ static void set_congestion(int fd, const char *name)
 /* Before it connects or listens every socket is taken for near: pacing cannot be taken back. */
 static void suit_distance(int fd, const struct tcp_info *info)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	char systems[16] = "";
 	socklen_t len = sizeof(systems) - 1;
 	int fresh;
@@ -150,6 +152,7 @@ static void look_after(int sock)
 
 int xtal_os_tcp_listen(const struct xtal_os_tcp_address *at, int *fd)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	union address addr;
 	socklen_t len = to_kernel(at, &addr);
 	int err, sock = new_socket(addr.any.sa_family);
@@ -180,6 +183,7 @@ uint16_t xtal_os_tcp_port(int fd)
 
 int xtal_os_tcp_accept(int listener, int *fd, struct xtal_os_tcp_address *peer)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	union address addr = { .any.sa_family = AF_UNSPEC };
 	socklen_t len;
 	struct tcp_info info = { 0 };
@@ -204,6 +208,7 @@ int xtal_os_tcp_accept(int listener, int *fd, struct xtal_os_tcp_address *peer)
 int xtal_os_tcp_connect(const struct xtal_os_tcp_address *to,
 			const struct xtal_os_tcp_address *from, int *fd)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	union address addr, source;
 	socklen_t len = to_kernel(to, &addr), source_len;
 	int err, on = 1, sock = new_socket(addr.any.sa_family);

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "os/cancel.h"
 #include "os/proc.h"
 #include "os/sock.h"
 
@@ -200,6 +201,21 @@ int xtal_os_futex_wait(atomic_uint *word, unsigned expected, uint64_t deadline)
 	return 0;
 }
 
+int xtal_os_futex_sleep(atomic_uint *word, unsigned expected, uint64_t deadline,
+			void (*cancelled)(void *arg), void *arg)
+{
+	int ret, was;
+
+	pthread_cleanup_push(cancelled, arg);
+	/* As the C library does around a call that may end the thread: here, and nowhere else, it ends
+	 * at any instruction. */
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &was);
+	ret = xtal_os_futex_wait(word, expected, deadline);
+	pthread_setcanceltype(was, &was);
+	pthread_cleanup_pop(0);
+	return ret;
+}
+
 void xtal_os_futex_wake(atomic_uint *word, int count)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
@@ -227,6 +243,7 @@ static bool event_can(int fd, short what)
 /* Not writable: the counter is full, so it is signalled already. */
 void xtal_os_event_signal(int fd)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	uint64_t one = 1;
 	ssize_t n;
 
@@ -239,6 +256,7 @@ void xtal_os_event_signal(int fd)
 
 bool xtal_os_event_clear(int fd)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	uint64_t count = 0;
 	ssize_t n;
 
@@ -360,4 +378,14 @@ int xtal_os_wait_readable(int fd, uint64_t deadline)
 	if (n > 0 && (p.revents & POLLNVAL))
 		return -EBADF;
 	return n;
+}
+
+int xtal_os_wait_readable_or(int fd, uint64_t deadline, void (*cancelled)(void *arg), void *arg)
+{
+	int ret;
+
+	pthread_cleanup_push(cancelled, arg);
+	ret = xtal_os_wait_readable(fd, deadline);
+	pthread_cleanup_pop(0);
+	return ret;
 }

@@ -39,6 +39,10 @@ void xtal_os_polled_with_work(void);
 
 /* Sleeps while *word == expected. 0 when woken or changed, -ETIMEDOUT. May wake spuriously. */
 int xtal_os_futex_wait(atomic_uint *word, unsigned expected, uint64_t deadline);
+/* The same for a thread of the program's, which it may cancel meanwhile: then cancelled(arg) is called,
+ * and the thread ends. */
+int xtal_os_futex_sleep(atomic_uint *word, unsigned expected, uint64_t deadline,
+			void (*cancelled)(void *arg), void *arg);
 void xtal_os_futex_wake(atomic_uint *word, int count);
 
 /* An eventfd, non-blocking, CLOEXEC. Errors: -errno. */
@@ -66,7 +70,9 @@ void xtal_os_epoll_remove(int epfd, int fd);
 /* Up to max tags of ready (or hung-up) fds; 0 at the deadline; -errno. */
 int xtal_os_epoll_wait(int epfd, uint64_t *tags, int max, uint64_t deadline);
 
-/* Waits until fd is readable. 1, 0 at the deadline, -errno. */
+/* Waits until fd is readable. 1, 0 at the deadline, -errno. A thread that the program cancels
+ * meanwhile ends; with the second one cancelled(arg) is called before. */
 int xtal_os_wait_readable(int fd, uint64_t deadline);
+int xtal_os_wait_readable_or(int fd, uint64_t deadline, void (*cancelled)(void *arg), void *arg);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* userfaultfd by raw system calls; see uffd.h. */
 #include "os/uffd.h"
+#include "os/cancel.h"
 #include "os/sock.h"
 
 #include <errno.h>
@@ -60,6 +61,7 @@ static int open_any(bool *kernel_faults)
 
 int xtal_os_uffd_open(unsigned what, bool *kernel_faults)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	struct uffdio_api api = { .api = UFFD_API };
 	bool kernel;
 	int fd = open_any(&kernel), err;

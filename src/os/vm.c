@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "os/vm.h"
 
+#include "os/cancel.h"
 #include "os/sock.h"
 
 #include <errno.h>
@@ -84,6 +85,7 @@ static int size_and_seal(int fd, size_t len)
 
 int xtal_os_object_create(const char *name, size_t len, bool dontfork, int *fd, void **map)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	size_t page = xtal_os_page_size();
 	int object, ret;
 
@@ -112,6 +114,7 @@ close_object:
 
 int xtal_os_reopen(int fd, int flags, int *out)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	char path[40];
 	int new_fd;
 
@@ -129,6 +132,7 @@ int xtal_os_reopen(int fd, int flags, int *out)
 /* The read-only fd comes first: nothing has changed when that fails. */
 int xtal_os_object_publish_readonly(int fd, int *ro_fd)
 {
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
 	int ro, ret = xtal_os_reopen(fd, O_RDONLY, &ro);
 
 	if (ret) { /* no /proc here: the seal alone forbids writes, maps and holes by this fd */
