@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The xtal command: looks at the first word and hands over. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,10 +66,20 @@ static int print_version(void)
 	return CLI_OK;
 }
 
+/* A stream that the caller has closed stays useless: what is opened later must not get its number,
+ * and what is printed. */
+static void keep_streams(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			open("/dev/null", fd ? O_RDONLY : O_WRONLY);
+}
+
 int main(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : NULL;
 
+	keep_streams();
 	if (!word) {
 		print_help();
 		return CLI_USAGE;

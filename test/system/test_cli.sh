@@ -524,6 +524,30 @@ owner_of() {
 	sleep 0.5
 }
 
+# streams NAME REDIRECTION ARGUMENTS...: xtal without a stream fails, and says why.
+streams() {
+	local name=$1 how=$2 got
+
+	shift 2
+	eval 'timeout -k 5 60 "$xtal" "$@" 2>"$dir/err"' "$how"
+	got=$?
+	: >"$dir/out"
+	check "$name: status 1, not $got" test $got -eq 1
+	check "$name: words" err_has '(output|report) could not be written'
+}
+
+test_streams() {
+	local command
+
+	for command in 'info' 'info --json' 'demo' 'perf write_lat -n 100'; do
+		# shellcheck disable=SC2086
+		streams "$command without stdout" '>&-' $command
+		# shellcheck disable=SC2086
+		streams "$command with a full disk" '>/dev/full' $command
+	done
+	run "demo without stdin" 0 demo <&-
+}
+
 # An owner that dies, a parent that dies, Ctrl-C: told in words, nobody left behind.
 test_bad_luck() {
 	local pid owner signal
@@ -568,6 +592,7 @@ test_perf_urma
 test_report
 test_two_shells
 test_addresses
+test_streams
 test_bad_luck
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
