@@ -34,6 +34,11 @@ urma_status_t ub_bind(const char *function, urma_jetty_t *jetty, urma_target_jet
 
 	if (pair_is_bad(function, jetty, tjetty))
 		return URMA_EINVAL;
+	/* Else it could be freed, or get another mode, with its peer still pointing at it. */
+	if (!jetty->urma_jetty_opt.is_actived) {
+		ub_refuse("%s: jetty 0x%x is not active", function, jetty->jetty_id.id);
+		return URMA_EINVAL;
+	}
 	cfg = &jetty->jetty_cfg.jfs_cfg;
 	if (cfg->trans_mode != URMA_TM_RC || tjetty->trans_mode != URMA_TM_RC) {
 		ub_refuse("%s: the jetty has mode %d and its peer %d; both must be RC (2)",

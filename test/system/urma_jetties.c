@@ -300,6 +300,33 @@ static void a_bad_import_is_refused_in_words(void **state)
 	refuse_import(r, "token_value is NULL");
 }
 
+/* It could be freed with its peer pointing at it, or get a mode in which nothing is bound. */
+static void what_is_not_active_is_not_bound(void **state)
+{
+	urma_jfr_t *jfr = make_jfr(URMA_TM_RC);
+	urma_jetty_cfg_t cfg = jetty_cfg(jfr);
+	urma_rjetty_t r = remote(URMA_TM_RC);
+	urma_target_jetty_t *t = urma_import_jetty(ctx, &r, NULL);
+	urma_jetty_t *jetty;
+
+	(void)state;
+	assert_non_null(t);
+	cfg.jfs_cfg.trans_mode = URMA_TM_RC;
+	cfg.jfs_cfg.flag.bs.order_type = URMA_DEF_ORDER;
+	assert_int_equal(urma_alloc_jetty(ctx, &cfg, &jetty), URMA_SUCCESS);
+	assert_int_equal(urma_bind_jetty(jetty, t), URMA_EINVAL);
+	assert_refused("is not active");
+	assert_null(jetty->remote_jetty);
+	assert_int_equal(urma_active_jetty(jetty), URMA_SUCCESS);
+	assert_int_equal(urma_bind_jetty(jetty, t), URMA_SUCCESS);
+	assert_int_equal(urma_deactive_jetty(jetty), URMA_ENOPERM);
+	assert_int_equal(urma_unbind_jetty(jetty), URMA_SUCCESS);
+	assert_int_equal(urma_deactive_jetty(jetty), URMA_SUCCESS);
+	assert_int_equal(urma_free_jetty(jetty), URMA_SUCCESS);
+	assert_int_equal(urma_unimport_jetty(t), URMA_SUCCESS);
+	assert_int_equal(urma_delete_jfr(jfr), URMA_SUCCESS);
+}
+
 static void a_connection_is_bound_to_one_peer(void **state)
 {
 	urma_jfr_t *jfr = make_jfr(URMA_TM_RC), *rm_jfr = make_jfr(URMA_TM_RM);
@@ -458,6 +485,7 @@ int main(void)
 		cmocka_unit_test(batches_are_checked_first_and_then_deleted),
 		cmocka_unit_test(importing_asks_nobody),
 		cmocka_unit_test(a_bad_import_is_refused_in_words),
+		cmocka_unit_test(what_is_not_active_is_not_bound),
 		cmocka_unit_test(a_connection_is_bound_to_one_peer),
 		cmocka_unit_test(advice_is_taken_and_forgotten),
 		cmocka_unit_test(a_notifier_tells_what_has_ended),
