@@ -20,7 +20,9 @@ enum xtal_opcode {
 	XTAL_OP_AND = 6,
 	XTAL_OP_OR = 7,
 	XTAL_OP_XOR = 8,
-	XTAL_OP_NOP = 9, /* completes in its turn; names no memory */
+	/* Names no memory. Completes in its turn among what goes to remote's peer; without one (tid 0)
+	 * after all that was posted earlier. */
+	XTAL_OP_NOP = 9,
 	/* Two-sided: each takes one receive of the endpoint that op.notify names. */
 	XTAL_OP_SEND = 10,
 	XTAL_OP_SEND_IMM = 11,        /* notify_data: the immediate value */

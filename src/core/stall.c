@@ -13,13 +13,17 @@ static const struct xtal_remote *peer_of(const struct xtal_pending *p)
 	return p->opcode >= XTAL_OP_SEND ? &p->op.notify : &p->op.remote;
 }
 
+/* A NOP that was told no peer: it ends when all that was posted earlier has ended. */
+static bool is_for_all(const struct xtal_pending *p)
+{
+	return p->opcode == XTAL_OP_NOP && !p->op.remote.tid;
+}
+
 static struct xtal_stall *stall_of(struct xtal_queue *q, const struct xtal_pending *p)
 {
 	struct xtal_sharing *share = q->share;
 	const struct xtal_remote *r = peer_of(p);
 
-	if (p->opcode == XTAL_OP_NOP)
-		return NULL;
 	for (uint32_t i = 0; i < share->stalled; i++)
 		if (share->stalls[i].port == (r->tid & 0xffff) &&
 		    xtal_eid_equal(share->stalls[i].eid, r->eid))
@@ -80,7 +84,8 @@ enum xtal_stall_verdict xtal_stall_look(struct xtal_queue *q, struct xtal_pendin
 		return XTAL_STALL_NONE;
 	if (park(q, p))
 		return XTAL_STALL_PARKED;
-	return p->op.flags & XTAL_OP_FENCE && q->parked && q->parked->seq < p->seq
+	return (p->op.flags & XTAL_OP_FENCE || is_for_all(p)) && q->parked &&
+			       q->parked->seq < p->seq
 		       ? XTAL_STALL_WAIT
 		       : XTAL_STALL_NONE;
 }

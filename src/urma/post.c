@@ -353,6 +353,8 @@ static urma_status_t draft_by_opcode(struct draft *d, const struct ub_sender *s,
 		return draft_send(d, s, wr);
 	case URMA_OPC_NOP:
 		d->op.opcode = XTAL_OP_NOP;
+		if (d->op.target)
+			d->op.remote = d->target->where;
 		return URMA_SUCCESS;
 	}
 	ub_refuse("queue 0x%x: opcode 0x%x is not supported", s->id, (unsigned)wr->opcode);

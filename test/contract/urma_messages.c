@@ -247,6 +247,38 @@ static void a_message_waits_for_its_buffer(void **state)
 	urma_pair_close(&p);
 }
 
+/* Programs take the record of an empty request for the sign that all before it is over. */
+static void what_is_empty_waits_in_its_turn(void **state)
+{
+	struct urma_request r;
+	struct urma_pair p;
+	urma_cr_t cr;
+
+	(void)state;
+	urma_pair_open(&p, 8 * KIB);
+	urma_request_send(&r, &p.peer, p.mem.data, 8);
+	r.wr.flag.bs.complete_enable = 0;
+	urma_pair_post(&p, &r, 0);
+	suite_sleep_us(30000); /* it is known that there is no buffer */
+	urma_request_write(&r, &p.peer, p.base, p.mem.data, 0);
+	urma_pair_post(&p, &r, 1);
+	urma_request_read(&r, &p.peer, p.base, p.mem.data, 0);
+	urma_pair_post(&p, &r, 2);
+	r.wr.opcode = URMA_OPC_NOP;
+	urma_pair_post(&p, &r, 3);
+	r.wr.tjetty = NULL;
+	urma_pair_post(&p, &r, 4);
+	for (unsigned i = 0; i < 100; i++) {
+		assert_int_equal(urma_poll_jfc(p.side.jfc, 1, &cr), 0);
+		suite_sleep_us(200);
+	}
+	urma_pair_receive(&p, inbox(&p), 8, 1, 50);
+	for (uint32_t i = 1; i <= 4; i++)
+		urma_pair_assert_cr(&p, i, URMA_CR_SUCCESS, 0);
+	assert_received(&p, 50, URMA_CR_OPC_SEND, 8);
+	urma_pair_close(&p);
+}
+
 static void patience_may_end(void **state)
 {
 	struct urma_pair_attr attr = { .side = { .rnr_retry = 3, .min_rnr_timer = 20 },
@@ -814,6 +846,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_message_follows_the_writes_before_it),
 		cmocka_unit_test(a_fenced_message_takes_what_a_read_brings),
 		cmocka_unit_test(a_message_waits_for_its_buffer),
+		cmocka_unit_test(what_is_empty_waits_in_its_turn),
 		cmocka_unit_test(patience_may_end),
 		cmocka_unit_test(too_long_a_message_uses_up_its_buffer),
 		cmocka_unit_test(nothing_overtakes_a_failure),
