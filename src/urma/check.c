@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/lock.h"
+
 #define ADVICE "a post that returns is a request accepted, its record says that it is done"
 
 void ub_check_bits(const char *function, const char *type, const char *field, uint32_t reserved)

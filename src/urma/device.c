@@ -5,13 +5,12 @@
 #include <string.h>
 
 #include "base/export.h"
-#include "base/lock.h"
 #include "context.h"
 
 #define HARDWARE_PAGE (1u << 12) /* on every machine */
 
+/* Under ub_lock(), which no fork leaves locked in the child. */
 static struct {
-	struct xtal_lock lock;
 	bool started;
 	unsigned count;
 	urma_device_t
@@ -73,10 +72,8 @@ static const urma_device_cap_t capabilities = {
 };
 
 /* Under the lock. */
-static int make_devices(void)
+static int make_devices(unsigned count)
 {
-	unsigned count = xtal_device_count();
-
 	if (library.devices)
 		return 0;
 	library.devices = calloc(count, sizeof(*library.devices));
@@ -97,17 +94,19 @@ static int make_devices(void)
 
 urma_status_t urma_init(urma_init_attr_t *conf)
 {
+	unsigned count;
 	bool again;
 	int error;
 
 	(void)conf; /* advice */
 	ub_log_start();
-	xtal_lock(&library.lock);
+	count = xtal_device_count();
+	ub_lock();
 	again = library.started;
-	error = make_devices();
+	error = make_devices(count);
 	if (!error)
 		library.started = true;
-	xtal_unlock(&library.lock);
+	ub_unlock();
 	if (again) {
 		ub_refuse("urma_init: it was called before; urma_uninit comes first");
 		return URMA_EEXIST;
@@ -121,9 +120,9 @@ urma_status_t urma_init(urma_init_attr_t *conf)
 
 urma_status_t urma_uninit(void)
 {
-	xtal_lock(&library.lock);
+	ub_lock();
 	library.started = false;
-	xtal_unlock(&library.lock);
+	ub_unlock();
 	return URMA_SUCCESS;
 }
 
@@ -132,9 +131,9 @@ static unsigned visible(const char *function)
 {
 	unsigned count;
 
-	xtal_lock(&library.lock);
+	ub_lock();
 	count = library.started ? library.count : 0;
-	xtal_unlock(&library.lock);
+	ub_unlock();
 	if (!count)
 		ub_refuse("%s: urma_init was not called", function);
 	return count;

@@ -3,6 +3,7 @@
 #ifndef XTAL_URMA_GROUP_H
 #define XTAL_URMA_GROUP_H
 
+#include "base/lock.h"
 #include "queue.h"
 
 struct ub_group {

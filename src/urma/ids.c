@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "object.h"
+
 void ub_ids_init(struct ub_ids *ids, uint32_t base)
 {
 	*ids = (struct ub_ids){ .base = base, .next = 1 };
@@ -78,9 +80,9 @@ int ub_ids_take(struct ub_ids *ids, uint32_t wanted, uint32_t *out)
 {
 	int err;
 
-	xtal_lock(&ids->lock);
+	ub_lock();
 	err = take(ids, wanted, out);
-	xtal_unlock(&ids->lock);
+	ub_unlock();
 	return err;
 }
 
@@ -88,7 +90,7 @@ void ub_ids_give_back(struct ub_ids *ids, uint32_t id)
 {
 	uint32_t index = id % UB_ID_INDEXES;
 
-	xtal_lock(&ids->lock);
+	ub_lock();
 	if (id - index == ids->base && index) {
 		ids->used[index / 64] &= ~(UINT64_C(1) << index % 64);
 	} else {
@@ -96,5 +98,5 @@ void ub_ids_give_back(struct ub_ids *ids, uint32_t id)
 			if (ids->others[i] == id)
 				ids->others[i] = ids->others[--ids->other_count];
 	}
-	xtal_unlock(&ids->lock);
+	ub_unlock();
 }

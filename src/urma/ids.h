@@ -5,12 +5,10 @@
 
 #include <stdint.h>
 
-#include "base/lock.h"
-
 #define UB_ID_INDEXES 65536u
 
+/* Its functions lock it, by ub_lock(). */
 struct ub_ids {
-	struct xtal_lock lock;
 	uint32_t base;    /* its low 16 bits are 0 */
 	uint32_t next;    /* index tried first: a number comes back as late as possible */
 	uint64_t *used;   /* by index; index 0 is never given */

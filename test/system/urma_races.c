@@ -7,7 +7,9 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/proc.h"
@@ -85,10 +87,60 @@ static void records_are_whole_when_their_queue_is_deleted(void **state)
 	assert_int_equal(urma_delete_jfr(jfr), URMA_SUCCESS);
 }
 
+static void *begin_again(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&enough)) {
+		urma_token_id_t *id = urma_alloc_token_id(ctx);
+
+		if (urma_init(NULL) != URMA_EEXIST || urma_free_token_id(id))
+			atomic_fetch_add(&wrong, 1);
+	}
+	return NULL;
+}
+
+/* Whatever the threads that it lost were doing, the child of a fork finds no lock of theirs. */
+static void a_child_finds_no_lock(void **state)
+{
+	pthread_t threads[2];
+
+	(void)state;
+	if (proc_emulated() || proc_sanitized("thread")) {
+		puts("SKIP: threads and forks do not go together here");
+		skip();
+	}
+	atomic_store(&enough, false);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, begin_again, NULL), 0);
+	for (uint64_t i = 0; i < suite_scale(150); i++) {
+		pid_t child = fork();
+		int status;
+
+		assert_true(child >= 0);
+		if (!child) {
+			urma_device_t **list;
+			int count;
+
+			alarm(20);
+			list = urma_get_device_list(&count);
+			if (!list || urma_alloc_token_id(urma_create_context(list[0], 0)) == NULL)
+				_exit(1);
+			_exit(urma_alloc_token_id(ctx) ? 0 : 2);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+	atomic_store(&enough, true);
+	for (unsigned i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(atomic_load(&wrong), 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records_are_whole_when_their_queue_is_deleted),
+		cmocka_unit_test(a_child_finds_no_lock),
 	};
 	int failed;
 
