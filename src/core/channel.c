@@ -64,6 +64,13 @@ void xtal_channel_fire(struct xtal_shared_cq *cq)
 	xtal_unlock(&ch->lock);
 }
 
+/* Under the lock: the fd is readable while events wait. */
+static void settle(struct xtal_channel *ch)
+{
+	if (xtal_list_empty(&ch->fired) && !atomic_load(&ch->ended))
+		xtal_os_event_clear(ch->fd);
+}
+
 void xtal_channel_forget(struct xtal_shared_cq *cq)
 {
 	struct xtal_channel *ch = cq->channel;
@@ -71,8 +78,7 @@ void xtal_channel_forget(struct xtal_shared_cq *cq)
 	xtal_lock(&ch->lock);
 	cq->events = 0;
 	xtal_list_remove(&cq->node);
-	if (xtal_list_empty(&ch->fired))
-		xtal_os_event_clear(ch->fd);
+	settle(ch);
 	xtal_unlock(&ch->lock);
 }
 
@@ -91,8 +97,7 @@ static uint32_t take(struct xtal_channel *ch, uint32_t count, void **owners)
 		if (--cq->events)
 			xtal_list_append(&ch->fired, &cq->node);
 	}
-	if (xtal_list_empty(&ch->fired))
-		xtal_os_event_clear(ch->fd);
+	settle(ch);
 	xtal_unlock(&ch->lock);
 	return n;
 }
@@ -112,8 +117,23 @@ int xtal_channel_wait(struct xtal_channel *ch, uint32_t count, int timeout_ms, v
 
 		if (n || !timeout_ms || !count)
 			return (int)n;
+		if (atomic_load(&ch->ended))
+			return -ESHUTDOWN;
 		ready = xtal_os_wait_readable(ch->fd, deadline);
 		if (ready <= 0)
 			return ready;
 	}
+}
+
+void xtal_channel_end_waits(struct xtal_channel *ch, bool end)
+{
+	if (ch->ctx->foreign)
+		return;
+	xtal_lock(&ch->lock);
+	atomic_store(&ch->ended, end);
+	if (end)
+		xtal_os_event_signal(ch->fd);
+	else
+		settle(ch);
+	xtal_unlock(&ch->lock);
 }

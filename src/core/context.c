@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Contexts: opening (a random port that the kernel arbitrates), closing, async events. */
+/* Contexts: opening (a random port that the kernel arbitrates), closing. */
 #include "core/context.h"
 
 #include <errno.h>
@@ -106,7 +106,7 @@ int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 		return -ENOMEM;
 	call = (struct open_call){ .ctx = ctx };
 	ctx->dev = dev;
-	ctx->listener.fd = ctx->spare_fd = ctx->async_fd = -1;
+	ctx->listener.fd = ctx->spare_fd = ctx->async.fd = -1;
 	ctx->tcp.listener.fd = ctx->tcp.spare_fd = -1;
 	xtal_list_init(&ctx->sessions);
 	xtal_list_init(&ctx->links);
@@ -121,7 +121,7 @@ int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 	if (err)
 		goto free_ctx;
 	atomic_init(&ctx->probe_word, probe);
-	err = xtal_os_event_create(&ctx->async_fd);
+	err = xtal_async_open(&ctx->async);
 	if (err)
 		goto free_ctx;
 	err = xtal_registry_init(&ctx->registry);
@@ -154,7 +154,7 @@ close_listener:
 fini_registry:
 	xtal_registry_fini(&ctx->registry);
 close_async:
-	xtal_os_close(ctx->async_fd);
+	xtal_async_close(&ctx->async);
 free_ctx:
 	free(ctx);
 	return err;
@@ -230,7 +230,7 @@ int xtal_context_close(struct xtal_context **ctxp)
 	xtal_agent_call(nothing, NULL);
 	xtal_engine_leave(ctx);
 	xtal_registry_fini(&ctx->registry);
-	xtal_os_close(ctx->async_fd);
+	xtal_async_close(&ctx->async);
 	free(ctx);
 	return 0;
 }
@@ -248,65 +248,4 @@ uint32_t xtal_context_tid(const struct xtal_context *ctx)
 bool xtal_context_is_foreign(const struct xtal_context *ctx)
 {
 	return ctx->foreign;
-}
-
-int xtal_context_async_fd(const struct xtal_context *ctx)
-{
-	return ctx->async_fd;
-}
-
-void xtal_context_raise(struct xtal_context *ctx, enum xtal_async_type type, uint32_t object_id)
-{
-	const uint32_t room = XTAL_ARRAY_SIZE(ctx->async_events);
-	const struct xtal_async_event *e;
-	bool waits = false;
-
-	xtal_lock(&ctx->async_lock);
-	for (uint32_t i = ctx->async_head; i != ctx->async_tail && !waits; i++) {
-		e = &ctx->async_events[i % room];
-		waits = e->type == type && e->object_id == object_id;
-	}
-	if (!waits && ctx->async_tail - ctx->async_head < room)
-		ctx->async_events[ctx->async_tail++ % room] =
-			(struct xtal_async_event){ .type = type, .object_id = object_id };
-	xtal_unlock(&ctx->async_lock);
-	xtal_os_event_signal(ctx->async_fd);
-}
-
-/* True: taken. Keeps the fd readable while more wait. */
-static bool take_event(struct xtal_context *ctx, struct xtal_async_event *out)
-{
-	bool got;
-
-	xtal_lock(&ctx->async_lock);
-	got = ctx->async_head != ctx->async_tail;
-	if (got)
-		*out = ctx->async_events[ctx->async_head++ % XTAL_ARRAY_SIZE(ctx->async_events)];
-	if (ctx->async_head == ctx->async_tail)
-		xtal_os_event_clear(ctx->async_fd);
-	xtal_unlock(&ctx->async_lock);
-	return got;
-}
-
-int xtal_context_wait_async_or(struct xtal_context *ctx, int timeout_ms,
-			       struct xtal_async_event *out, void (*cancelled)(void *arg),
-			       void *arg)
-{
-	uint64_t deadline = timeout_ms ? xtal_os_now() + (uint64_t)timeout_ms * 1000000 : 0;
-	int n;
-
-	if (ctx->foreign)
-		return -ECHILD;
-	for (;;) {
-		if (take_event(ctx, out))
-			return 1;
-		n = xtal_os_wait_readable_or(ctx->async_fd, deadline, cancelled, arg);
-		if (n <= 0)
-			return n;
-	}
-}
-
-int xtal_context_wait_async(struct xtal_context *ctx, int timeout_ms, struct xtal_async_event *out)
-{
-	return xtal_context_wait_async_or(ctx, timeout_ms, out, nothing, NULL);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/export.h"
+#include "base/list.h"
 #include "core/device.h"
 
 struct xtal_context;
@@ -39,15 +40,32 @@ struct xtal_async_event {
 	enum xtal_async_type type;
 	uint32_t object_id;
 };
+/*
+ * Part of what raises an event: so there is room for each, however many there are. A front-end gives its
+ * own where an event shall outlive what raised it.
+ */
+struct xtal_async_source {
+	struct xtal_list node;         /* in its context's list while an event of it waits */
+	struct xtal_async_event event; /* the last one */
+};
+static inline void xtal_async_source_init(struct xtal_async_source *s)
+{
+	xtal_list_init(&s->node);
+}
+/* No event of s waits: s goes. */
+XTAL_INTERNAL_API void xtal_context_forget(struct xtal_context *ctx, struct xtal_async_source *s);
 /* A pollable, CLOEXEC fd, readable while events wait; the context's own. */
 XTAL_INTERNAL_API int xtal_context_async_fd(const struct xtal_context *ctx);
 /* Takes the oldest event. 1: taken; 0: none within timeout_ms (0: just look). Restarts after
- * signals with the exact deadline. */
+ * signals with the exact deadline. Negative: no limit. Errors: -ECHILD, -ESHUTDOWN. */
 XTAL_INTERNAL_API int xtal_context_wait_async(struct xtal_context *ctx, int timeout_ms,
 					      struct xtal_async_event *out);
 /* The same; when the thread is cancelled while it waits, cancelled(arg) is called. */
 XTAL_INTERNAL_API int xtal_context_wait_async_or(struct xtal_context *ctx, int timeout_ms,
 						 struct xtal_async_event *out,
 						 void (*cancelled)(void *arg), void *arg);
+/* Before it is closed. end: whoever waits for an event, now or later, gets -ESHUTDOWN; false: not any
+ * more. */
+XTAL_INTERNAL_API void xtal_context_end_waits(struct xtal_context *ctx, bool end);
 
 #endif

@@ -46,6 +46,14 @@ struct xtal_serving {
 /* Locks, in the order in which they may be taken:
  *   queues_lock, a queue's lock, links_lock, a link's lock, registry.lock, leaf locks.
  * serving.lock comes before an endpoint's. sessions_lock is taken alone or on the agent. */
+/* Asynchronous events (async.c). */
+struct xtal_async {
+	int fd;
+	struct xtal_lock lock; /* a leaf */
+	struct xtal_list raised;
+	atomic_bool ended; /* who waits shall not */
+};
+
 struct xtal_context {
 	bool foreign; /* we are a forked child of the process that opened it */
 	const struct xtal_device *dev;
@@ -80,18 +88,19 @@ struct xtal_context {
 	/* How many there are of what outlives no context. */
 	_Atomic uint32_t endpoint_count, receive_queue_count, cq_count, channel_count;
 
-	int async_fd;
-	struct xtal_lock async_lock;
-	struct xtal_async_event async_events[64];
-	uint32_t async_head, async_tail;
+	struct xtal_async async;
 
 	_Atomic uint64_t probe_word; /* written by peers that try out cma */
 };
 
+/* Errors: -errno. */
+int xtal_async_open(struct xtal_async *async);
+void xtal_async_close(struct xtal_async *async);
+/* One event of s waits; if one did before, that one. */
+void xtal_context_raise(struct xtal_context *ctx, struct xtal_async_source *s,
+			enum xtal_async_type type, uint32_t object_id);
+
 /* The abstract name under which (eid, port) is found. buf: 64 bytes. */
 const char *xtal_context_name(struct xtal_eid eid, uint16_t port, char *buf, size_t size);
-
-/* Queues an asynchronous event unless the same one waits; the oldest 64 are kept. */
-void xtal_context_raise(struct xtal_context *ctx, enum xtal_async_type type, uint32_t object_id);
 
 #endif

@@ -168,7 +168,8 @@ int xtal_endpoint_flushed(struct xtal_endpoint *ep, uint64_t user, uint64_t most
 	if (err == -ENOMEM) {
 		xtal_log(XTAL_LOG_ERROR, "xtal",
 			 "endpoint 0x%x: no memory to report a flushed receive", ep->attr.id);
-		xtal_context_raise(ep->ctx, XTAL_ASYNC_CQ_ERROR, ep->attr.id);
+		xtal_context_raise(ep->ctx, ep->attr.cq->overrun, XTAL_ASYNC_CQ_ERROR,
+				   ep->attr.cq->id);
 	}
 	return err;
 }

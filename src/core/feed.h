@@ -8,6 +8,7 @@
 #ifndef XTAL_CORE_FEED_H
 #define XTAL_CORE_FEED_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -45,6 +46,7 @@ struct xtal_feed {
 	struct xtal_cq *places;    /* where its completions can be seen without a copy, or NULL */
 	const struct xtal_signature *signature; /* what all of those say */
 	const struct xtal_feed_ops *ops;
+	_Atomic uint32_t waiting;   /* records that are not polled, where they are counted */
 	bool listed;                /* producers' lock */
 	struct xtal_feed *incoming; /* the next one that has entered */
 	struct xtal_list node;      /* consumer's lock */
@@ -60,6 +62,9 @@ void xtal_feed_enter(struct xtal_feed *s);
 /* Under the producers' lock: a completion of this weight was pushed. True: the next one is to be
  * told of too. */
 bool xtal_feed_pushed(struct xtal_feed *s, enum xtal_weight weight);
+
+/* Under the consumer's lock: what waits was thrown away. */
+void xtal_feed_dropped(struct xtal_feed *s);
 
 /* The lock of whoever takes. Before the producers' lock. */
 void xtal_feed_lock(struct xtal_feed *s);

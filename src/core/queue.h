@@ -14,6 +14,7 @@
 #include "core/op.h"
 
 struct xtal_domain;
+struct xtal_async_source;
 struct xtal_endpoint;
 struct xtal_queue;
 struct xtal_shared_cq;
@@ -41,8 +42,10 @@ struct xtal_queue_attr {
 	bool datagram;             /* a message that cannot be delivered is dropped, and succeeds */
 	uint8_t rnr_retry;         /* 0..6 times, or XTAL_RNR_FOREVER */
 	uint32_t rnr_us;           /* between two tries, if the receiver asks for nothing; 0: 100 */
-	struct xtal_endpoint *endpoint; /* its receiving half: FLUSH_DONE follows what that has
+	struct xtal_endpoint *endpoint;   /* its receiving half: FLUSH_DONE follows what that has
 					 * received; NULL: none. Outlives the queue */
+	struct xtal_async_source *source; /* of its XTAL_ASYNC_QUEUE_ERROR; NULL: that event goes
+					   * with the queue */
 };
 
 /* Errors: -EINVAL (depth, a domain without pipelines), -ENOSPC (XTAL_MAX_QUEUES), -ENOMEM. */

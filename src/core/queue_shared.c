@@ -156,6 +156,8 @@ int xtal_queue_share(struct xtal_queue *q, const struct xtal_queue_attr *attr)
 	share->queue = q;
 	share->owner = attr->owner;
 	share->public_id = attr->id;
+	xtal_async_source_init(&share->own);
+	share->broken = attr->source ? attr->source : &share->own;
 	share->jetty = attr->jetty;
 	share->error_suspend = attr->error_suspend;
 	share->datagram = attr->datagram;
@@ -219,7 +221,7 @@ void xtal_queue_stop(struct xtal_queue *q)
 	q->state = q->state == XTAL_QUEUE_READY && q->share->error_suspend ? XTAL_QUEUE_SUSPENDED
 									   : XTAL_QUEUE_ERROR;
 	xtal_queue_close_post(q);
-	xtal_context_raise(q->ctx, XTAL_ASYNC_QUEUE_ERROR, q->share->public_id);
+	xtal_context_raise(q->ctx, q->share->broken, XTAL_ASYNC_QUEUE_ERROR, q->share->public_id);
 	if (xtal_queue_settle(q))
 		xtal_queue_tick_me(q);
 }
@@ -301,6 +303,7 @@ static void reset(struct xtal_queue *q)
 	forget_kept(q);
 	atomic_store_explicit(&q->cq.head, atomic_load_explicit(&q->cq.tail, memory_order_relaxed),
 			      memory_order_release);
+	xtal_feed_dropped(&q->share->feed);
 	q->share->flush_marked = q->share->suspend_marked = false;
 	if (q->fault)
 		xtal_fault_flush_over(q->fault);
@@ -382,6 +385,7 @@ void xtal_queue_stop_sharing(struct xtal_queue *q)
 void xtal_queue_unshare(struct xtal_queue *q)
 {
 	xtal_feed_detach(&q->share->feed);
+	xtal_context_forget(q->ctx, &q->share->own);
 	forget_kept(q);
 	free(q->share);
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/context.h"
 #include "core/feed.h"
 #include "core/queue_impl.h"
 
@@ -24,6 +25,7 @@ struct xtal_sharing {
 	struct xtal_feed feed;
 	struct xtal_signature signature;
 	struct xtal_queue *queue;
+	struct xtal_async_source own, *broken; /* own, or the front-end's */
 	void *owner;
 	uint32_t public_id;
 	bool jetty, error_suspend, datagram;

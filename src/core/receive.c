@@ -45,6 +45,8 @@ int xtal_receive_queue_create(struct xtal_context *ctx, const struct xtal_receiv
 	rq->depth = attr->depth;
 	rq->max_sges = attr->max_sges;
 	rq->id = attr->id;
+	xtal_async_source_init(&rq->own);
+	rq->short_of = attr->source ? attr->source : &rq->own;
 	rq->mask = size - 1;
 	rq->state = XTAL_RECEIVE_READY;
 	rq->stride = sizeof(struct xtal_receive) + attr->max_sges * sizeof(struct xtal_sge);
@@ -77,8 +79,10 @@ int xtal_receive_queue_destroy(struct xtal_receive_queue **rqp)
 	if (atomic_load(&rq->users) && !rq->ctx->foreign)
 		return -EBUSY;
 	*rqp = NULL;
-	if (!rq->ctx->foreign)
+	if (!rq->ctx->foreign) {
+		xtal_context_forget(rq->ctx, &rq->own);
 		atomic_fetch_sub(&rq->ctx->receive_queue_count, 1);
+	}
 	xtal_receive_queue_put(rq);
 	return 0;
 }
@@ -150,7 +154,7 @@ void xtal_receive_queue_set_limit(struct xtal_receive_queue *rq, uint32_t limit)
 	tell = below_limit(rq);
 	xtal_unlock(&rq->lock);
 	if (tell)
-		xtal_context_raise(rq->ctx, XTAL_ASYNC_RECEIVE_LIMIT, rq->id);
+		xtal_context_raise(rq->ctx, rq->short_of, XTAL_ASYNC_RECEIVE_LIMIT, rq->id);
 }
 
 uint32_t xtal_receive_queue_take(struct xtal_receive_queue *rq, struct xtal_inbound *in)
@@ -177,7 +181,7 @@ uint32_t xtal_receive_queue_take(struct xtal_receive_queue *rq, struct xtal_inbo
 	}
 	xtal_unlock(&rq->lock);
 	if (tell)
-		xtal_context_raise(rq->ctx, XTAL_ASYNC_RECEIVE_LIMIT, rq->id);
+		xtal_context_raise(rq->ctx, rq->short_of, XTAL_ASYNC_RECEIVE_LIMIT, rq->id);
 	return status;
 }
 

@@ -14,6 +14,7 @@
 #include "core/op.h"
 
 struct xtal_context;
+struct xtal_async_source;
 struct xtal_endpoint;
 struct xtal_receive_queue;
 struct xtal_shared_cq;
@@ -24,6 +25,7 @@ struct xtal_receive_queue_attr {
 	/* Buffers fell below the limit (xtal_receive_queue_set_limit): XTAL_ASYNC_RECEIVE_LIMIT is
 	 * raised with this id. */
 	uint32_t id;
+	struct xtal_async_source *source; /* of that event; NULL: it goes with the queue */
 };
 
 /* Errors: -EINVAL, -ENOMEM, -ECHILD. */

@@ -9,6 +9,7 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "core/context.h"
 #include "core/feed.h"
 #include "core/receive.h"
 
@@ -35,6 +36,7 @@ struct xtal_receive_queue {
 	uint32_t borrowed;   /* taken in this era by messages that are coming in */
 	uint32_t landing[2]; /* pieces that are being put in place, by era's last bit */
 	uint32_t limit;      /* fewer: an event; 0: none */
+	struct xtal_async_source own, *short_of; /* own, or the front-end's */
 	struct xtal_endpoint *flushed; /* ERROR: whose records posted buffers become, or NULL */
 	struct xtal_fault *fault;      /* XTAL_FAULT concerns it, or NULL */
 };

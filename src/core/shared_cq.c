@@ -53,20 +53,47 @@ static void fire(struct xtal_shared_cq *cq)
 		xtal_channel_fire(cq);
 }
 
+/* One record more waits. */
+static void count(struct xtal_feed *s)
+{
+	struct xtal_shared_cq *cq = s->cq;
+
+	atomic_fetch_add(&s->waiting, 1);
+	if (atomic_fetch_add(&cq->waiting, 1) == cq->depth)
+		xtal_context_raise(cq->ctx, cq->overrun, XTAL_ASYNC_CQ_ERROR, cq->id);
+}
+
+/* They do not wait any more. */
+static void uncount(struct xtal_feed *s, uint32_t records)
+{
+	if (!records || !s->cq->depth)
+		return;
+	atomic_fetch_sub(&s->waiting, records);
+	atomic_fetch_sub(&s->cq->waiting, records);
+}
+
+void xtal_feed_dropped(struct xtal_feed *s)
+{
+	uncount(s, atomic_load(&s->waiting));
+}
+
 bool xtal_feed_pushed(struct xtal_feed *s, enum xtal_weight weight)
 {
 	struct xtal_shared_cq *cq = s->cq;
+	const bool counted = cq->depth != 0;
 	uint32_t armed;
 
+	if (counted && weight)
+		count(s);
 	xtal_feed_enter(s);
 	/* Partner: arm stores it, then collects and looks at each source. */
 	armed = atomic_load(&cq->armed);
 	if (!armed)
-		return false;
+		return counted;
 	if (weight < armed)
 		return true;
 	fire(cq);
-	return false;
+	return counted;
 }
 
 void xtal_feed_lock(struct xtal_feed *s)
@@ -109,6 +136,7 @@ void xtal_feed_detach(struct xtal_feed *s)
 		xtal_list_remove(&s->node);
 		cq->listed_count--;
 	}
+	xtal_feed_dropped(s);
 	xtal_bias_unlock(&cq->consumer);
 	atomic_fetch_sub(&cq->users, 1);
 }
@@ -127,6 +155,10 @@ int xtal_shared_cq_create(struct xtal_context *ctx, const struct xtal_shared_cq_
 	cq->ctx = ctx;
 	cq->owner = attr->owner;
 	cq->channel = attr->channel;
+	cq->depth = attr->depth;
+	cq->id = attr->id;
+	xtal_async_source_init(&cq->own);
+	cq->overrun = attr->source ? attr->source : &cq->own;
 	xtal_list_init(&cq->listed);
 	xtal_list_init(&cq->node);
 	if (cq->channel)
@@ -169,6 +201,7 @@ int xtal_shared_cq_destroy(struct xtal_shared_cq **cqp, bool wait)
 		if (cq->channel)
 			xtal_channel_forget(cq);
 		wait_for_acks(cq);
+		xtal_context_forget(cq->ctx, &cq->own);
 		atomic_fetch_sub(&cq->ctx->cq_count, 1);
 	}
 	*cqp = NULL;
@@ -201,6 +234,7 @@ static uint32_t take(struct xtal_shared_cq *cq, uint32_t count, struct xtal_reco
 		uint32_t here = s->ops->take(s, count - got, out + got);
 
 		next = n->next;
+		uncount(s, here);
 		got += here;
 		if (got == count) {
 			rotate(cq, s);
@@ -283,6 +317,8 @@ void xtal_shared_cq_polled(struct xtal_shared_cq *cq, uint32_t count, uint32_t t
 
 		/* Partner: xtal_cq_taken() of the producer that will overwrite the places. */
 		atomic_store_explicit(&s->places->head, head + taken, memory_order_release);
+		if (xtal_unlikely(cq->depth != 0))
+			uncount(s, taken);
 		if (xtal_unlikely(taken == count && s->node.next != &cq->listed))
 			rotate(cq, s);
 	}

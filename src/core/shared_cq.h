@@ -14,6 +14,7 @@
 #include "base/export.h"
 #include "core/op.h"
 
+struct xtal_async_source;
 struct xtal_channel;
 struct xtal_context;
 struct xtal_shared_cq;
@@ -43,8 +44,12 @@ struct xtal_record {
 };
 
 struct xtal_shared_cq_attr {
-	struct xtal_channel *channel; /* where events go; NULL: none. Outlives the queue */
-	void *owner;                  /* what xtal_channel_wait() answers */
+	struct xtal_channel *channel;     /* where events go; NULL: none. Outlives the queue */
+	void *owner;                      /* what xtal_channel_wait() answers */
+	uint32_t id;                      /* of its XTAL_ASYNC_CQ_ERROR */
+	struct xtal_async_source *source; /* of that event; NULL: it goes with the queue */
+	/* More records that are not polled raise that, and are kept even so; 0: as many as come. */
+	uint32_t depth;
 };
 
 /* Errors: -ENOMEM, -ECHILD. */

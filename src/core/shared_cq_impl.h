@@ -9,6 +9,7 @@
 
 #include "base/list.h"
 #include "base/lock.h"
+#include "core/context.h"
 #include "core/bias.h"
 #include "core/shared_cq.h"
 #include "core/feed.h"
@@ -19,6 +20,7 @@ struct xtal_channel {
 	_Atomic uint32_t users; /* completion queues */
 	struct xtal_lock lock;  /* a leaf; all below */
 	struct xtal_list fired; /* completion queues with events */
+	atomic_bool ended;      /* who waits shall not */
 };
 
 /* Locks: consumer, a producers' lock, channel->lock. */
@@ -26,6 +28,7 @@ struct xtal_shared_cq {
 	struct xtal_context *ctx;
 	void *owner;
 	struct xtal_channel *channel;
+	uint32_t depth;             /* more records that wait: an event; 0: nothing is counted */
 	_Atomic uint32_t users;     /* feeds */
 	_Atomic uint32_t receivers; /* of them, endpoints */
 	_Atomic uint32_t armed;     /* the weight that fires; 0: not armed */
@@ -39,7 +42,10 @@ struct xtal_shared_cq {
 	struct xtal_list node;
 	uint32_t events; /* not taken yet */
 	_Atomic uint32_t taken;
-	atomic_uint acked; /* futex word */
+	atomic_uint acked;                      /* futex word */
+	struct xtal_async_source own, *overrun; /* own, or the front-end's */
+	uint32_t id;
+	_Atomic uint32_t waiting; /* of all feeds */
 };
 
 /* One event of cq in its channel. Under a producers' lock or the consumer's. */

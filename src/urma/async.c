@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Asynchronous events: the core tells numbers, programs get objects. */
+#include <errno.h>
 #include <string.h>
 
 #include "core/event.h"
@@ -42,6 +43,13 @@ static bool matches(struct ub_node *node, void *arg)
 		}
 		break;
 	case XTAL_ASYNC_CQ_ERROR:
+		if (node->kind == UB_JFC && ub_jfc_of(node->pub)->pub.jfc_id.id == id &&
+		    ub_jfc_of(node->pub)->pub.urma_ctx == w->ctx) {
+			out->event_type = URMA_EVENT_JFC_ERR;
+			out->element.jfc = &ub_jfc_of(node->pub)->pub;
+			acks = &ub_jfc_of(node->pub)->acks;
+		}
+		break;
 	case XTAL_ASYNC_DEVICE_GONE:
 		break;
 	}
@@ -65,27 +73,38 @@ static bool translate(urma_context_t *ctx, const struct xtal_async_event *event,
 	return ub_each(matches, &w);
 }
 
-urma_status_t urma_get_async_event(urma_context_t *ctx, urma_async_event_t *event)
+static urma_status_t get_event(urma_context_t *ctx, urma_async_event_t *event)
 {
-	const int a_while = 1000000; /* ms */
-	struct ub_context *c = ub_context_of(ctx);
 	struct xtal_async_event got;
 
-	if (!ub_check("urma_get_async_event", ctx, UB_CONTEXT))
-		return URMA_EINVAL;
+	for (;;) {
+		bool waits = xtal_event_blocks(ctx->async_fd);
+		int n = xtal_context_wait_async(ub_context_of(ctx)->core, waits ? -1 : 0, &got);
+
+		if (n > 0 && translate(ctx, &got, event))
+			return URMA_SUCCESS;
+		if (n == -ESHUTDOWN)
+			ub_refuse("urma_get_async_event: the context was deleted");
+		if (n < 0 || (n == 0 && !waits))
+			return URMA_FAIL;
+	}
+}
+
+urma_status_t urma_get_async_event(urma_context_t *ctx, urma_async_event_t *event)
+{
+	struct ub_node *inside;
+	urma_status_t status;
+
 	if (!event) {
 		ub_refuse("urma_get_async_event: event is NULL");
 		return URMA_EINVAL;
 	}
-	for (;;) {
-		bool waits = xtal_event_blocks(ctx->async_fd);
-		int n = xtal_context_wait_async(c->core, waits ? a_while : 0, &got);
-
-		if (n > 0 && translate(ctx, &got, event))
-			return URMA_SUCCESS;
-		if (n < 0 || (n == 0 && !waits))
-			return URMA_FAIL;
-	}
+	inside = ub_enter("urma_get_async_event", ctx, UB_CONTEXT);
+	if (!inside)
+		return URMA_EINVAL;
+	status = get_event(ctx, event);
+	ub_leave(inside);
+	return status;
 }
 
 void urma_ack_async_event(urma_async_event_t *event)
@@ -100,6 +119,10 @@ void urma_ack_async_event(urma_async_event_t *event)
 	case URMA_EVENT_JFS_ERR:
 		__atomic_fetch_add(&event->element.jfs->async_events_acked, 1, __ATOMIC_RELAXED);
 		ub_acks_ack(&ub_jfs_of(event->element.jfs)->acks);
+		break;
+	case URMA_EVENT_JFC_ERR:
+		__atomic_fetch_add(&event->element.jfc->async_events_acked, 1, __ATOMIC_RELAXED);
+		ub_acks_ack(&ub_jfc_of(event->element.jfc)->acks);
 		break;
 	case URMA_EVENT_JFR_LIMIT:
 		__atomic_fetch_add(&event->element.jfr->async_events_acked, 1, __ATOMIC_RELAXED);

@@ -92,8 +92,11 @@ urma_status_t urma_delete_context(urma_context_t *ctx)
 	}
 	if (!ub_delist(&c->node))
 		return URMA_EINVAL;
+	xtal_context_end_waits(c->core, true);
+	ub_drain(&c->node);
 	error = xtal_context_close(&c->core);
 	if (error) {
+		xtal_context_end_waits(c->core, false);
 		ub_refuse("urma_delete_context: context 0x%x cannot be closed: %s", c->pub.uasid,
 			  ub_reason(error));
 		ub_enlist(&c->node, &c->pub, UB_CONTEXT);

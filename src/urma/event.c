@@ -38,13 +38,21 @@ urma_status_t urma_delete_jfce(urma_jfce_t *jfce)
 
 	if (!ub_check("urma_delete_jfce", jfce, UB_JFCE))
 		return URMA_EINVAL;
-	if (atomic_load(&jfce->ref.atomic_cnt) != 1 || xtal_channel_destroy(&j->core)) {
+	if (atomic_load(&jfce->ref.atomic_cnt) != 1) {
 		ub_refuse("urma_delete_jfce: %lu completion queues use it; delete them first",
 			  atomic_load(&jfce->ref.atomic_cnt) - 1);
 		return URMA_FAIL;
 	}
 	if (!ub_delist(&j->node))
 		return URMA_EINVAL;
+	xtal_channel_end_waits(j->core, true);
+	ub_drain(&j->node);
+	if (xtal_channel_destroy(&j->core)) {
+		xtal_channel_end_waits(j->core, false);
+		ub_enlist(&j->node, jfce, UB_JFCE);
+		ub_refuse("urma_delete_jfce: a completion queue began to use it");
+		return URMA_FAIL;
+	}
 	c = j->ctx;
 	free(j);
 	ub_context_release(c);
@@ -78,20 +86,24 @@ int urma_wait_jfc(urma_jfce_t *jfce, uint32_t jfc_cnt, int time_out, urma_jfc_t 
 	struct ub_jfce *j = ub_jfce_of(jfce);
 	uint64_t begin = ub_perf_begin();
 	void *owners[TAKEN_AT_ONCE];
+	struct ub_node *inside;
 	int got;
 
-	if (!ub_check("urma_wait_jfc", jfce, UB_JFCE))
-		return -1;
 	if (!jfc_cnt || !jfc) {
 		ub_refuse("urma_wait_jfc: %s", jfc ? "jfc_cnt is 0" : "jfc is NULL");
 		return -1;
 	}
+	inside = ub_enter("urma_wait_jfc", jfce, UB_JFCE);
+	if (!inside)
+		return -1;
 	if (jfc_cnt > TAKEN_AT_ONCE)
 		jfc_cnt = TAKEN_AT_ONCE;
 	got = xtal_unlikely(xtal_checks()) ? ub_check_wait(j, jfc_cnt, time_out, owners)
 					   : xtal_channel_wait(j->core, jfc_cnt, time_out, owners);
+	ub_leave(inside);
 	if (got < 0) {
-		ub_refuse("urma_wait_jfc: %s", ub_reason(got));
+		ub_refuse("urma_wait_jfc: %s",
+			  got == -ESHUTDOWN ? "the event channel was deleted" : ub_reason(got));
 		return -1;
 	}
 	for (int i = 0; i < got; i++)

@@ -92,6 +92,7 @@ static urma_status_t make(const char *function, urma_context_t *ctx, urma_jetty_
 	j->send.jetty = true;
 	j->send.cfg = &j->pub.jetty_cfg.jfs_cfg;
 	j->send.pub = &j->pub;
+	ub_acks_init(&j->acks);
 	ub_context_hold(c);
 	ub_enlist(&j->node, &j->pub, UB_JETTY);
 	*out = j;
@@ -119,7 +120,7 @@ static int open_core(struct ub_jetty *j)
 	error = xtal_endpoint_create(j->send.ctx->core, &attr, &j->endpoint);
 	if (error)
 		goto unuse;
-	error = ub_sender_open(&j->send, j->endpoint);
+	error = ub_sender_open(&j->send, j->endpoint, &j->acks);
 	if (error)
 		goto destroy;
 	if (!cfg->jetty_grp)
@@ -192,6 +193,7 @@ static void release(const char *function, struct ub_jetty *j)
 {
 	struct ub_context *c = j->send.ctx;
 
+	xtal_context_forget(c->core, &j->acks.source);
 	ub_acks_wait(&j->acks, function);
 	ub_check_gone();
 	ub_ids_give_back(&c->jetty_ids, j->send.id);

@@ -5,6 +5,7 @@
 
 #include "batch.h"
 #include "check.h"
+#include "core/config.h"
 #include "option.h"
 #include "queue.h"
 
@@ -95,6 +96,7 @@ static urma_status_t make(const char *function, urma_context_t *ctx, const urma_
 	j->pub.jfc_id.uasid = ctx->uasid;
 	j->pub.jfc_cfg = *cfg;
 	j->ctx = c;
+	ub_acks_init(&j->acks);
 	ub_context_hold(c);
 	ub_enlist(&j->node, &j->pub, UB_JFC);
 	*out = j;
@@ -105,7 +107,11 @@ static urma_status_t activate(const char *function, struct ub_jfc *j)
 {
 	urma_jfce_t *jfce = j->pub.jfc_cfg.jfce;
 	struct xtal_shared_cq_attr attr = { .channel = jfce ? ub_jfce_of(jfce)->core : NULL,
-					    .owner = j };
+					    .owner = j,
+					    .id = j->pub.jfc_id.id,
+					    .source = &j->acks.source,
+					    .depth = xtal_config()->strict ? j->pub.jfc_cfg.depth
+									   : 0 };
 	int error = xtal_shared_cq_create(j->ctx->core, &attr, &j->core);
 
 	if (error) {
@@ -146,10 +152,13 @@ static urma_status_t deactivate(const char *function, struct ub_jfc *j)
 	return URMA_SUCCESS;
 }
 
-static void release(struct ub_jfc *j)
+/* Nobody takes an event of it any more; of those that were taken, all are acknowledged first. */
+static void release(const char *function, struct ub_jfc *j)
 {
 	struct ub_context *c = j->ctx;
 
+	xtal_context_forget(c->core, &j->acks.source);
+	ub_acks_wait(&j->acks, function);
 	ub_ids_give_back(&c->jfc_ids, j->pub.jfc_id.id);
 	free(j);
 	ub_context_release(c);
@@ -166,7 +175,7 @@ urma_jfc_t *urma_create_jfc(urma_context_t *ctx, urma_jfc_cfg_t *jfc_cfg)
 	if (!status)
 		return &j->pub;
 	if (ub_delist(&j->node))
-		release(j);
+		release("urma_create_jfc", j);
 	return ub_null(status);
 }
 
@@ -207,7 +216,7 @@ urma_status_t urma_free_jfc(urma_jfc_t *jfc)
 
 	if (!j || !ub_delist(&j->node))
 		return URMA_EINVAL;
-	release(j);
+	release("urma_free_jfc", j);
 	return URMA_SUCCESS;
 }
 
@@ -220,7 +229,7 @@ urma_status_t urma_delete_jfc(urma_jfc_t *jfc)
 		return status;
 	if (!ub_delist(&j->node))
 		return URMA_EINVAL;
-	release(j);
+	release("urma_delete_jfc", j);
 	return URMA_SUCCESS;
 }
 

@@ -77,6 +77,7 @@ static urma_status_t make(const char *function, urma_context_t *ctx, urma_jfr_cf
 	j->pub.jfr_cfg = *cfg;
 	j->state = URMA_JFR_STATE_RESET;
 	j->ctx = c;
+	ub_acks_init(&j->acks);
 	ub_context_hold(c);
 	ub_enlist(&j->node, &j->pub, UB_JFR);
 	*out = j;
@@ -103,7 +104,8 @@ static int open_core(struct ub_jfr *j)
 	const urma_jfr_cfg_t *cfg = &j->pub.jfr_cfg;
 	struct xtal_receive_queue_attr attr = { .depth = cfg->depth,
 						.max_sges = cfg->max_sge,
-						.id = j->pub.jfr_id.id };
+						.id = j->pub.jfr_id.id,
+						.source = &j->acks.source };
 	struct xtal_endpoint_attr endpoint = {
 		.id = j->pub.jfr_id.id,
 		.token = cfg->token_value.token,
@@ -168,6 +170,7 @@ static void release(const char *function, struct ub_jfr *j)
 {
 	struct ub_context *c = j->ctx;
 
+	xtal_context_forget(c->core, &j->acks.source);
 	ub_acks_wait(&j->acks, function);
 	ub_ids_give_back(&c->jfr_ids, j->pub.jfr_id.id);
 	free(j);

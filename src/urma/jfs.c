@@ -51,6 +51,7 @@ static urma_status_t make(const char *function, urma_context_t *ctx, urma_jfs_cf
 	j->send.ctx = c;
 	j->send.cfg = &j->pub.jfs_cfg;
 	j->send.pub = &j->pub;
+	ub_acks_init(&j->acks);
 	ub_context_hold(c);
 	ub_enlist(&j->node, &j->pub, UB_JFS);
 	*out = j;
@@ -63,7 +64,7 @@ static urma_status_t activate(const char *function, struct ub_jfs *j)
 
 	if (!ub_jfc_active(function, j->pub.jfs_cfg.jfc))
 		return URMA_EINVAL;
-	error = ub_sender_open(&j->send, NULL);
+	error = ub_sender_open(&j->send, NULL, &j->acks);
 	if (error) {
 		ub_refuse("%s: no send queue of depth %u: %s", function, j->pub.jfs_cfg.depth,
 			  ub_reason(error));
@@ -84,6 +85,7 @@ static void release(const char *function, struct ub_jfs *j)
 {
 	struct ub_context *c = j->send.ctx;
 
+	xtal_context_forget(c->core, &j->acks.source);
 	ub_acks_wait(&j->acks, function);
 	ub_check_gone();
 	ub_ids_give_back(&c->jetty_ids, j->send.id);

@@ -18,6 +18,7 @@ struct ub_notifier {
 	struct ub_context *ctx;
 	struct xtal_lock lock;
 	struct notice *first, **last;
+	bool ended; /* who waits shall not */
 };
 
 static struct ub_notifier *notifier_of(const urma_notifier_t *notifier)
@@ -54,6 +55,11 @@ urma_status_t urma_delete_notifier(urma_notifier_t *notifier)
 
 	if (!ub_check("urma_delete_notifier", notifier, UB_NOTIFIER) || !ub_delist(&n->node))
 		return URMA_EINVAL;
+	xtal_lock(&n->lock);
+	n->ended = true;
+	xtal_event_set(n->pub.fd, true);
+	xtal_unlock(&n->lock);
+	ub_drain(&n->node);
 	c = n->ctx;
 	while (n->first) {
 		struct notice *next = n->first->next;
@@ -77,11 +83,17 @@ static void put(struct ub_notifier *n, struct notice *notice)
 	xtal_unlock(&n->lock);
 }
 
+/* Or -1: it is being deleted. */
 static int take(struct ub_notifier *n, uint32_t cnt, urma_notify_t *notify)
 {
 	uint32_t taken = 0;
 
 	xtal_lock(&n->lock);
+	if (n->ended) {
+		xtal_unlock(&n->lock);
+		ub_refuse("urma_wait_notify: the notifier was deleted");
+		return -1;
+	}
 	while (taken < cnt && n->first) {
 		struct notice *first = n->first;
 
@@ -97,18 +109,11 @@ static int take(struct ub_notifier *n, uint32_t cnt, urma_notify_t *notify)
 	return (int)taken;
 }
 
-int urma_wait_notify(urma_notifier_t *notifier, uint32_t cnt, urma_notify_t *notify, int timeout)
+static int wait_notify(struct ub_notifier *n, uint32_t cnt, urma_notify_t *notify, int timeout)
 {
-	struct ub_notifier *n = notifier_of(notifier);
 	uint64_t end = xtal_clock() + (timeout > 0 ? (uint64_t)timeout * 1000000 : 0);
 	int left = timeout;
 
-	if (!ub_check("urma_wait_notify", notifier, UB_NOTIFIER))
-		return -1;
-	if (!notify) {
-		ub_refuse("urma_wait_notify: notify is NULL");
-		return -1;
-	}
 	if (cnt > INT32_MAX)
 		cnt = INT32_MAX;
 	while (cnt) {
@@ -124,6 +129,23 @@ int urma_wait_notify(urma_notifier_t *notifier, uint32_t cnt, urma_notify_t *not
 			left = now < end ? (int)((end - now) / 1000000) + 1 : 0;
 	}
 	return 0;
+}
+
+int urma_wait_notify(urma_notifier_t *notifier, uint32_t cnt, urma_notify_t *notify, int timeout)
+{
+	struct ub_node *inside;
+	int taken;
+
+	if (!notify) {
+		ub_refuse("urma_wait_notify: notify is NULL");
+		return -1;
+	}
+	inside = ub_enter("urma_wait_notify", notifier, UB_NOTIFIER);
+	if (!inside)
+		return -1;
+	taken = wait_notify(notifier_of(notifier), cnt, notify, timeout);
+	ub_leave(inside);
+	return taken;
 }
 
 urma_status_t urma_ack_notify(urma_context_t *ctx, uint32_t cnt, urma_notify_t *notify)

@@ -55,6 +55,7 @@ void ub_enlist(struct ub_node *node, const void *pub, enum ub_kind kind)
 
 	node->pub = pub;
 	node->kind = kind;
+	atomic_store(&node->inside, 0);
 	ub_lock();
 	node->next = *bucket;
 	*bucket = node;
@@ -120,6 +121,35 @@ bool ub_check(const char *function, const void *pub, enum ub_kind kind)
 	return false;
 }
 
+struct ub_node *ub_enter(const char *function, const void *pub, enum ub_kind kind)
+{
+	struct ub_node *n;
+
+	ub_lock();
+	for (n = *bucket_of(pub); n; n = n->next)
+		if (n->pub == pub && n->kind == kind)
+			break;
+	if (n)
+		atomic_fetch_add(&n->inside, 1);
+	ub_unlock();
+	if (!n)
+		ub_check(function, pub, kind); /* the refusal */
+	return n;
+}
+
+void ub_leave(struct ub_node *node)
+{
+	atomic_fetch_sub(&node->inside, 1); /* the last look: it may be freed now */
+}
+
+void ub_drain(struct ub_node *node)
+{
+	unsigned inside;
+
+	while ((inside = atomic_load(&node->inside)) != 0)
+		xtal_word_sleep(&node->inside, inside, 1); /* nobody wakes us */
+}
+
 bool ub_each(bool (*fn)(struct ub_node *node, void *arg), void *arg)
 {
 	bool found = false;
@@ -130,6 +160,11 @@ bool ub_each(bool (*fn)(struct ub_node *node, void *arg), void *arg)
 			found = fn(n, arg);
 	ub_unlock();
 	return found;
+}
+
+void ub_acks_init(struct ub_acks *acks)
+{
+	xtal_async_source_init(&acks->source);
 }
 
 void ub_acks_ack(struct ub_acks *acks)

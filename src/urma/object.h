@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/context.h"
+
 enum ub_kind {
 	UB_CONTEXT,
 	UB_JFCE,
@@ -31,6 +33,7 @@ struct ub_node {
 	struct ub_node *next;
 	const void *pub; /* as the program knows it */
 	enum ub_kind kind;
+	atomic_uint inside; /* calls that wait: it is not freed before they have left */
 };
 
 void ub_enlist(struct ub_node *node, const void *pub, enum ub_kind kind);
@@ -42,6 +45,12 @@ bool ub_live(const void *pub, enum ub_kind kind);
 /* The same, or a refusal in the name of the function: it is NULL, or not live. */
 bool ub_check(const char *function, const void *pub, enum ub_kind kind);
 
+/* The same for a call that waits: the node of the object, to be left, or NULL after a refusal. */
+struct ub_node *ub_enter(const char *function, const void *pub, enum ub_kind kind);
+void ub_leave(struct ub_node *node);
+/* It is delisted, and who waits was told: until all have left. */
+void ub_drain(struct ub_node *node);
+
 /* The name of a kind, for people. */
 const char *ub_kind_name(enum ub_kind kind);
 
@@ -51,10 +60,12 @@ bool ub_each(bool (*fn)(struct ub_node *node, void *arg), void *arg);
 void ub_lock(void);
 void ub_unlock(void);
 
-/* Asynchronous events of an object: how many programs took, and acknowledged. */
+/* Asynchronous events of an object: one that waits; how many programs took, and acknowledged. */
 struct ub_acks {
+	struct xtal_async_source source;
 	atomic_uint taken, acked;
 };
+void ub_acks_init(struct ub_acks *acks);
 void ub_acks_ack(struct ub_acks *acks);
 /* Waits until all are acknowledged; says so in the log when it takes long. */
 void ub_acks_wait(struct ub_acks *acks, const char *function);

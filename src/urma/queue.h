@@ -128,8 +128,8 @@ urma_jfc_t *ub_jetty_receive_jfc(const urma_jetty_cfg_t *cfg);
 /* A number for a queue, jetty or group; wanted 0: any. Errors: as ub_ids_take(). */
 int ub_queue_id(struct ub_ids *ids, uint32_t wanted, uint32_t *out);
 
-/* The sending side, made active from its cfg, with endpoint (a jetty's, or NULL). 0 or -errno. */
-int ub_sender_open(struct ub_sender *s, struct xtal_endpoint *endpoint);
+/* The sending side, made active from its cfg; endpoint: a jetty's, or NULL; acks: its. 0 or -errno. */
+int ub_sender_open(struct ub_sender *s, struct xtal_endpoint *endpoint, struct ub_acks *acks);
 /* Waits for what is under way; its records are gone. */
 void ub_sender_close(struct ub_sender *s);
 urma_status_t ub_sender_modify(const char *function, struct ub_sender *s, urma_jetty_state_t state);

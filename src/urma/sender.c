@@ -74,7 +74,7 @@ static struct xtal_eid target_of(const void *foreign)
 	return ub_context_of(pub->urma_ctx)->device->eid;
 }
 
-int ub_sender_open(struct ub_sender *s, struct xtal_endpoint *endpoint)
+int ub_sender_open(struct ub_sender *s, struct xtal_endpoint *endpoint, struct ub_acks *acks)
 {
 	const urma_jfs_cfg_t *cfg = s->cfg;
 	struct xtal_queue_attr attr = {
@@ -89,6 +89,7 @@ int ub_sender_open(struct ub_sender *s, struct xtal_endpoint *endpoint)
 		.rnr_us = RNR_US,
 		.datagram = cfg->trans_mode == URMA_TM_UM,
 		.endpoint = endpoint,
+		.source = &acks->source,
 	};
 	struct xtal_queue_handle handle = { .target = target_of };
 	int error = xtal_queue_create(s->ctx->core, &attr, &s->core);

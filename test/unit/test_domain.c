@@ -120,11 +120,15 @@ static void async_events_come_in_order_and_make_the_fd_readable(void **state)
 {
 	struct xtal_context *ctx = *state;
 	struct xtal_async_event e;
+	struct xtal_async_source seven, eight;
 	int fd = xtal_context_async_fd(ctx);
 
+	xtal_async_source_init(&seven);
+	xtal_async_source_init(&eight);
 	assert_int_equal(xtal_os_wait_readable(fd, 0), 0);
-	xtal_context_raise(ctx, XTAL_ASYNC_QUEUE_ERROR, 7);
-	xtal_context_raise(ctx, XTAL_ASYNC_CQ_ERROR, 8);
+	xtal_context_raise(ctx, &seven, XTAL_ASYNC_QUEUE_ERROR, 7);
+	xtal_context_raise(ctx, &eight, XTAL_ASYNC_CQ_ERROR, 8);
+	xtal_context_raise(ctx, &seven, XTAL_ASYNC_QUEUE_ERROR, 7); /* waits already */
 	assert_int_equal(xtal_os_wait_readable(fd, 0), 1);
 	assert_int_equal(xtal_context_wait_async(ctx, 0, &e), 1);
 	assert_int_equal(e.type, XTAL_ASYNC_QUEUE_ERROR);
@@ -146,17 +150,52 @@ static void waiting_for_an_async_event_ends_in_time(void **state)
 	assert_true(took >= 30000000 && took < 1000000000);
 }
 
-static void more_events_than_fit_keep_the_oldest(void **state)
+static void any_number_of_events_may_wait(void **state)
 {
+	static struct xtal_async_source sources[1000];
 	struct xtal_context *ctx = *state;
 	struct xtal_async_event e;
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < 100; i++)
-		xtal_context_raise(ctx, XTAL_ASYNC_CQ_ERROR, i);
+	for (uint32_t i = 0; i < 1000; i++) {
+		xtal_async_source_init(&sources[i]);
+		xtal_context_raise(ctx, &sources[i], XTAL_ASYNC_CQ_ERROR, i);
+	}
 	while (xtal_context_wait_async(ctx, 0, &e) == 1)
 		assert_int_equal(e.object_id, n++);
-	assert_int_equal(n, 64);
+	assert_int_equal(n, 1000);
+}
+
+static void what_goes_takes_its_event_with_it(void **state)
+{
+	struct xtal_context *ctx = *state;
+	struct xtal_async_source gone, stays;
+	struct xtal_async_event e;
+
+	xtal_async_source_init(&gone);
+	xtal_async_source_init(&stays);
+	xtal_context_raise(ctx, &gone, XTAL_ASYNC_QUEUE_ERROR, 1);
+	xtal_context_raise(ctx, &stays, XTAL_ASYNC_QUEUE_ERROR, 2);
+	xtal_context_forget(ctx, &gone);
+	assert_int_equal(xtal_context_wait_async(ctx, 0, &e), 1);
+	assert_int_equal(e.object_id, 2);
+	xtal_context_raise(ctx, &stays, XTAL_ASYNC_QUEUE_ERROR, 2);
+	xtal_context_forget(ctx, &stays);
+	xtal_context_forget(ctx, &gone);
+	assert_int_equal(xtal_os_wait_readable(xtal_context_async_fd(ctx), 0), 0);
+	assert_int_equal(xtal_context_wait_async(ctx, 0, &e), 0);
+}
+
+static void waits_are_ended(void **state)
+{
+	struct xtal_context *ctx = *state;
+	struct xtal_async_event e;
+
+	xtal_context_end_waits(ctx, true);
+	assert_int_equal(xtal_context_wait_async(ctx, -1, &e), -ESHUTDOWN);
+	assert_int_equal(xtal_context_wait_async(ctx, -1, &e), -ESHUTDOWN);
+	xtal_context_end_waits(ctx, false);
+	assert_int_equal(xtal_context_wait_async(ctx, 10, &e), 0);
 }
 
 int main(void)
@@ -169,7 +208,9 @@ int main(void)
 		cmocka_unit_test(an_empty_mask_makes_no_queue),
 		cmocka_unit_test(async_events_come_in_order_and_make_the_fd_readable),
 		cmocka_unit_test(waiting_for_an_async_event_ends_in_time),
-		cmocka_unit_test(more_events_than_fit_keep_the_oldest),
+		cmocka_unit_test(any_number_of_events_may_wait),
+		cmocka_unit_test(what_goes_takes_its_event_with_it),
+		cmocka_unit_test(waits_are_ended),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
