@@ -62,6 +62,8 @@ static struct xtal_endpoint *find(struct xtal_context *ctx, uint64_t address, ui
 		uint32_t choice = by_hint ? hint : ctx->endpoint_turn++;
 
 		ep = lookup(ctx, address, choice % count, &count);
+		for (uint32_t i = 1; i < count && !by_hint && atomic_load(&ep->held); i++)
+			ep = lookup(ctx, address, (choice + i) % count, &count);
 	}
 	if (ep)
 		xtal_endpoint_get(ep);
@@ -253,29 +255,42 @@ static const struct xtal_feed_ops endpoint_feed = {
 	.hand_over = help,
 };
 
-uint64_t xtal_endpoint_reported(struct xtal_endpoint *ep)
-{
-	uint64_t n;
-
-	xtal_lock(&ep->ring_lock);
-	n = ep->tail;
-	xtal_unlock(&ep->ring_lock);
-	return n;
-}
-
-bool xtal_endpoint_polled(struct xtal_endpoint *ep, const struct xtal_shared_cq *cq, uint64_t n)
+static bool is_polled(struct xtal_endpoint *ep, const struct xtal_shared_cq *cq)
 {
 	bool polled;
 
 	if (ep->attr.cq != cq)
 		return true; /* no order between completion queues */
 	xtal_lock(&ep->ring_lock);
-	polled = ep->head >= n;
+	polled = ep->head == ep->tail;
 	xtal_unlock(&ep->ring_lock);
 	return polled;
 }
 
+bool xtal_endpoint_polled(struct xtal_endpoint *ep, const struct xtal_shared_cq *cq)
+{
+	bool polled;
+
+	xtal_lock(&ep->lock); /* the twin stays */
+	polled = is_polled(ep, cq) && (!ep->twin || is_polled(ep->twin, cq));
+	xtal_unlock(&ep->lock);
+	return polled;
+}
+
 /* ---- Creating and destroying ---- */
+
+/* ep is, or is not any more, the twin of another. */
+static void set_twin(struct xtal_endpoint *ep, bool is)
+{
+	struct xtal_endpoint *other = ep->attr.twin_of;
+
+	if (!other)
+		return;
+	xtal_lock(&other->lock);
+	other->twin = is ? ep : NULL;
+	atomic_store(&ep->held, atomic_load(&other->held));
+	xtal_unlock(&other->lock);
+}
 
 int xtal_endpoint_create(struct xtal_context *ctx, const struct xtal_endpoint_attr *attr,
 			 struct xtal_endpoint **out)
@@ -295,6 +310,7 @@ int xtal_endpoint_create(struct xtal_context *ctx, const struct xtal_endpoint_at
 		ep->attr.record_id = attr->id;
 	atomic_store(&ep->refs, 1);
 	xtal_feed_attach(&ep->feed, attr->cq, &endpoint_feed);
+	set_twin(ep, true); /* nobody finds it yet */
 	xtal_lock(&ctx->endpoints_lock);
 	other = lookup(ctx, address_of(ep), 0, &count);
 	taken = other && (!other->attr.sharing || other->attr.sharing != attr->sharing);
@@ -304,6 +320,7 @@ int xtal_endpoint_create(struct xtal_context *ctx, const struct xtal_endpoint_at
 	if (taken) {
 		xtal_explain("endpoint 0x%x: the context has another %s with this id", attr->id,
 			     attr->jetty ? "jetty" : "receive queue");
+		set_twin(ep, false);
 		xtal_feed_detach(&ep->feed);
 		free(ep);
 		return -EEXIST;
@@ -325,6 +342,7 @@ void xtal_endpoint_destroy(struct xtal_endpoint **epp)
 	xtal_lock(&ep->ctx->endpoints_lock);
 	xtal_list_remove(&ep->node);
 	xtal_unlock(&ep->ctx->endpoints_lock);
+	set_twin(ep, false);
 	xtal_receive_queue_unflush(ep->attr.rq, ep);
 	xtal_lock(&ep->lock);
 	ep->dead = true; /* nothing lands and nothing is reported any more */
@@ -341,7 +359,12 @@ void xtal_endpoint_hold(struct xtal_endpoint *ep, bool hold)
 	if (ep->ctx->foreign)
 		return;
 	xtal_lock(&ep->lock);
-	ep->held = hold;
+	atomic_store(&ep->held, hold);
+	if (ep->twin) {
+		xtal_lock(&ep->twin->lock);
+		atomic_store(&ep->twin->held, hold);
+		xtal_unlock(&ep->twin->lock);
+	}
 	xtal_unlock(&ep->lock);
 }
 
@@ -384,18 +407,20 @@ static bool finish(struct xtal_inbound *in, uint32_t status)
 	return true;
 }
 
-/* Under the endpoint's lock. */
+/* Under the endpoint's lock, which is left. Broken receive queues have records of their own: who is held
+ * makes none. */
 static void give_back(struct xtal_inbound *in)
 {
-	struct xtal_endpoint *ep = in->endpoint;
-	struct xtal_receipt r = { .user = in->user,
-				  .opcode = XTAL_OP_SEND,
-				  .status = XTAL_FLUSHED };
+	struct xtal_endpoint *flushed;
+	const uint64_t user = in->user;
 
-	if (!xtal_receive_queue_return(ep->attr.rq, in) && !ep->dead)
-		report(ep, &r);
-	else
-		unreserve(ep);
+	xtal_receive_queue_return(in->endpoint->attr.rq, in, &flushed);
+	unreserve(in->endpoint);
+	leave_endpoint(in);
+	if (!flushed)
+		return;
+	xtal_endpoint_flushed(flushed, user, UINT64_MAX);
+	xtal_endpoint_put(flushed);
 }
 
 void xtal_inbound_abandon(struct xtal_inbound *in)
@@ -404,7 +429,6 @@ void xtal_inbound_abandon(struct xtal_inbound *in)
 		return;
 	xtal_lock(&in->endpoint->lock);
 	give_back(in);
-	leave_endpoint(in);
 }
 
 void xtal_inbound_free(struct xtal_inbound *in)
@@ -504,7 +528,6 @@ uint32_t xtal_inbound_put(struct xtal_inbound *in, _Atomic uint64_t *word, uint6
 					     : XTAL_REMOTE_OPERATION;
 
 		give_back(in);
-		leave_endpoint(in);
 		return status;
 	}
 	for (uint32_t i = 0; i < in->count && len && !err; i++) {
@@ -542,9 +565,10 @@ uint32_t xtal_inbound_end(struct xtal_inbound *in)
 	if (ep->dead || ep->held) {
 		status = ep->dead ? XTAL_REMOTE_ACCESS : XTAL_NOT_READY;
 		give_back(in);
-	} else if (!finish(in, XTAL_OK)) {
-		status = XTAL_REMOTE_OPERATION;
+		return status;
 	}
+	if (!finish(in, XTAL_OK))
+		status = XTAL_REMOTE_OPERATION;
 	leave_endpoint(in);
 	return status;
 }

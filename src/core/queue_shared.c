@@ -43,11 +43,11 @@ void xtal_cq_tell(struct xtal_cq *cq)
 }
 
 /* What the receiving half has reported before FLUSH_DONE was polled. */
-static bool is_last(const struct xtal_queue *q, const struct xtal_completion *c)
+static bool is_last(const struct xtal_queue *q)
 {
 	struct xtal_endpoint *ep = q->share->endpoint;
 
-	return !ep || xtal_endpoint_polled(ep, q->share->feed.cq, c->user);
+	return !ep || xtal_endpoint_polled(ep, q->share->feed.cq);
 }
 
 static uint32_t take(struct xtal_feed *s, uint32_t count, struct xtal_record *out)
@@ -68,7 +68,7 @@ static uint32_t take(struct xtal_feed *s, uint32_t count, struct xtal_record *ou
 		if (is_silent(c))
 			continue;
 		if (xtal_unlikely(c->status == XTAL_FLUSH_DONE)) {
-			if (!is_last(q, c))
+			if (!is_last(q))
 				break;
 			atomic_store_explicit(&q->share->flush_taken, true, memory_order_relaxed);
 		}
@@ -184,13 +184,9 @@ void xtal_queue_enter(struct xtal_queue *q)
 /* A completion that belongs to no operation. Under the lock; nothing is in front of it. */
 static void mark(struct xtal_queue *q, enum xtal_status status)
 {
-	struct xtal_endpoint *ep = q->share->endpoint;
-
-	*xtal_cq_place(&q->cq) =
-		(struct xtal_completion){ .user = ep ? xtal_endpoint_reported(ep) : 0,
-					  .status = (uint16_t)status,
-					  .opcode = XTAL_OP_NOP,
-					  .queue_id = q->id };
+	*xtal_cq_place(&q->cq) = (struct xtal_completion){ .status = (uint16_t)status,
+							   .opcode = XTAL_OP_NOP,
+							   .queue_id = q->id };
 	xtal_bump(&q->accepted, 1);
 	xtal_queue_close_post(q);
 	xtal_cq_push(&q->cq);

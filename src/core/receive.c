@@ -227,15 +227,18 @@ bool xtal_receive_queue_used(struct xtal_receive_queue *rq, const struct xtal_in
 	return mine;
 }
 
-bool xtal_receive_queue_return(struct xtal_receive_queue *rq, const struct xtal_inbound *in)
+void xtal_receive_queue_return(struct xtal_receive_queue *rq, const struct xtal_inbound *in,
+			       struct xtal_endpoint **flushed)
 {
-	bool flush, mine;
+	bool mine;
 
 	xtal_lock(&rq->lock);
 	mine = rq->era == in->era; /* else a reset has forgotten it */
 	if (mine)
 		rq->borrowed--;
-	flush = mine && rq->state == XTAL_RECEIVE_ERROR;
+	*flushed = mine && rq->state == XTAL_RECEIVE_ERROR ? rq->flushed : NULL;
+	if (*flushed)
+		xtal_endpoint_get(*flushed);
 	if (mine && rq->state == XTAL_RECEIVE_READY) {
 		struct xtal_receive *r = entry(rq, --rq->head);
 
@@ -245,7 +248,6 @@ bool xtal_receive_queue_return(struct xtal_receive_queue *rq, const struct xtal_
 	}
 	xtal_unlock(&rq->lock);
 	xtal_receive_queue_put(rq);
-	return !flush;
 }
 
 void xtal_receive_queue_unflush(struct xtal_receive_queue *rq, const struct xtal_endpoint *ep)

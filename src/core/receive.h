@@ -73,9 +73,11 @@ struct xtal_endpoint_attr {
 	/* Several endpoints of a kind may share an id: which one gets a message? */
 	enum xtal_endpoint_sharing {
 		XTAL_ENDPOINT_ALONE = 0,
-		XTAL_ENDPOINT_IN_TURN = 1,
+		XTAL_ENDPOINT_IN_TURN = 1, /* of those that are not held, if there are any */
 		XTAL_ENDPOINT_BY_HINT = 2, /* the op's, modulo their number, oldest first */
 	} sharing;
+	/* It is this one under another id, and held when this one is; destroyed before it. Or NULL. */
+	struct xtal_endpoint *twin_of;
 	uint32_t rnr_us; /* without a buffer, senders wait at least so long; 0: as they like */
 	struct xtal_receive_queue *rq;
 	struct xtal_shared_cq *cq; /* where receives are reported */

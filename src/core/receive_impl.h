@@ -58,7 +58,9 @@ struct xtal_endpoint {
 	struct xtal_list node; /* in the context's table */
 	_Atomic uint32_t refs;
 	struct xtal_lock lock; /* held while a message lands */
-	bool dead, held;
+	bool dead;
+	_Atomic bool held;          /* stored under the lock */
+	struct xtal_endpoint *twin; /* held when it is, or NULL */
 	struct xtal_feed feed;
 	struct xtal_lock ring_lock; /* the producers' */
 	struct xtal_receipt *ring;
@@ -67,9 +69,8 @@ struct xtal_endpoint {
 	_Atomic bool some;         /* there are receipts: a hint, for a look without the lock */
 };
 
-/* How many reports the endpoint has made so far. */
-uint64_t xtal_endpoint_reported(struct xtal_endpoint *ep);
-/* The first n reports were polled, or are another completion queue's. */
-bool xtal_endpoint_polled(struct xtal_endpoint *ep, const struct xtal_shared_cq *cq, uint64_t n);
+/* All reports of it and its twin were polled, or are another completion queue's. It is held: there
+ * will be no more. */
+bool xtal_endpoint_polled(struct xtal_endpoint *ep, const struct xtal_shared_cq *cq);
 
 #endif

@@ -19,8 +19,9 @@ bool xtal_receive_queue_land(struct xtal_receive_queue *rq, const struct xtal_in
 void xtal_receive_queue_landed(struct xtal_receive_queue *rq, const struct xtal_inbound *in);
 /* It was used. False: the queue was reset meanwhile, and nobody is told of the buffer. */
 bool xtal_receive_queue_used(struct xtal_receive_queue *rq, const struct xtal_inbound *in);
-/* It was not, and is the oldest again. False: it is to be flushed instead. */
-bool xtal_receive_queue_return(struct xtal_receive_queue *rq, const struct xtal_inbound *in);
+/* It was not, and is the oldest again; or *flushed, to be put, is whose record it becomes instead. */
+void xtal_receive_queue_return(struct xtal_receive_queue *rq, const struct xtal_inbound *in,
+			       struct xtal_endpoint **flushed);
 void xtal_receive_queue_put(struct xtal_receive_queue *rq);
 /* The endpoint goes: nothing is flushed to it any more. */
 void xtal_receive_queue_unflush(struct xtal_receive_queue *rq, const struct xtal_endpoint *ep);

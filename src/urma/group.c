@@ -44,6 +44,7 @@ static int open_endpoint(struct ub_group *g, const struct ub_jetty *j, struct xt
 		.sharing = g->pub.cfg.policy == URMA_JETTY_GRP_POLICY_HASH_HINT
 				   ? XTAL_ENDPOINT_BY_HINT
 				   : XTAL_ENDPOINT_IN_TURN,
+		.twin_of = j->endpoint,
 		.rnr_us = ub_rnr_us(&jfr->pub),
 		.rq = jfr->core,
 		.cq = ub_jfc_of(ub_jetty_receive_jfc(&j->pub.jetty_cfg))->core,

@@ -151,6 +151,92 @@ static void what_breaks_off_in_error_is_flushed(void **state)
 
 /* A reset forgets a buffer that a message has taken: no byte lands there, it is not reported, and it
  * does not come back among the buffers of the next life. */
+/* A jetty that has told its last record makes no other: the buffer is the receive queue's. */
+static void what_a_held_endpoint_gives_back_is_not_its_own(void **state)
+{
+	struct world *w = *state;
+	struct xtal_endpoint_attr ea = { .id = ID + 1, .jetty = true, .rq = w->rq, .cq = w->cq };
+	struct xtal_envelope m = { .to = xtal_endpoint_address(ID + 1, true),
+				   .opcode = XTAL_OP_SEND,
+				   .len = 8 };
+	struct xtal_inbound in = { 0 };
+	struct xtal_endpoint *jetty;
+	struct xtal_record r;
+
+	assert_int_equal(xtal_endpoint_create(w->ctx, &ea, &jetty), 0);
+	for (unsigned broken = 0; broken < 2; broken++) {
+		post(w, sink, 64, 7);
+		assert_int_equal(xtal_inbound_begin(&in, w->ctx, &m), XTAL_OK);
+		if (broken)
+			set_state(w, XTAL_RECEIVE_ERROR);
+		xtal_endpoint_hold(jetty, true);
+		assert_int_equal(xtal_inbound_end(&in), XTAL_NOT_READY);
+		if (!broken) {
+			assert_int_equal(xtal_receive_queue_posted(w->rq), 1);
+			xtal_endpoint_hold(jetty, false);
+			assert_int_equal(xtal_inbound_begin(&in, w->ctx, &m), XTAL_OK);
+			assert_int_equal(xtal_inbound_end(&in), XTAL_OK);
+			assert_record(w, 7, XTAL_OK);
+			continue;
+		}
+		assert_int_equal(xtal_shared_cq_poll(w->cq, 1, &r), 1);
+		assert_int_equal(r.status, XTAL_FLUSHED);
+		assert_int_equal(r.user, 7);
+		assert_int_equal(r.local_id, ID);
+		assert_int_equal(r.flags & XTAL_RECORD_JETTY, 0);
+	}
+	assert_no_record(w);
+	xtal_endpoint_destroy(&jetty);
+}
+
+/* Of a group: whoever is held takes nothing under the group's name either. */
+static void a_twin_is_held_with_its_endpoint(void **state)
+{
+	struct world *w = *state;
+	struct xtal_endpoint_attr own = { .jetty = true, .rq = w->rq, .cq = w->cq };
+	struct xtal_endpoint_attr shared = { .id = ID + 9,
+					     .jetty = true,
+					     .sharing = XTAL_ENDPOINT_IN_TURN,
+					     .rq = w->rq,
+					     .cq = w->cq };
+	struct xtal_envelope m = { .to = xtal_endpoint_address(ID + 9, true),
+				   .opcode = XTAL_OP_SEND,
+				   .len = 8 };
+	struct xtal_endpoint *jetty[2], *member[2];
+	struct xtal_inbound in = { 0 };
+	struct xtal_record r;
+
+	for (unsigned i = 0; i < 2; i++) {
+		own.id = ID + 1 + i;
+		assert_int_equal(xtal_endpoint_create(w->ctx, &own, &jetty[i]), 0);
+		if (i) /* before it has a twin */
+			xtal_endpoint_hold(jetty[i], true);
+		shared.record_id = own.id;
+		shared.twin_of = jetty[i];
+		assert_int_equal(xtal_endpoint_create(w->ctx, &shared, &member[i]), 0);
+	}
+	for (unsigned i = 0; i < 4; i++) { /* the other one takes all */
+		post(w, sink, 64, i);
+		assert_int_equal(xtal_inbound_begin(&in, w->ctx, &m), XTAL_OK);
+		assert_int_equal(xtal_inbound_end(&in), XTAL_OK);
+		assert_int_equal(xtal_shared_cq_poll(w->cq, 1, &r), 1);
+		assert_int_equal(r.local_id, ID + 1);
+	}
+	post(w, sink, 64, 9);
+	assert_int_equal(xtal_inbound_begin(&in, w->ctx, &m), XTAL_OK);
+	xtal_endpoint_hold(jetty[0], true);
+	assert_int_equal(xtal_inbound_end(&in), XTAL_NOT_READY);
+	assert_int_equal(xtal_inbound_begin(&in, w->ctx, &m), XTAL_NOT_READY);
+	xtal_endpoint_hold(jetty[1], false);
+	assert_int_equal(xtal_inbound_begin(&in, w->ctx, &m), XTAL_OK);
+	assert_int_equal(xtal_inbound_end(&in), XTAL_OK);
+	assert_record(w, 9, XTAL_OK);
+	for (unsigned i = 0; i < 2; i++) {
+		xtal_endpoint_destroy(&member[i]);
+		xtal_endpoint_destroy(&jetty[i]);
+	}
+}
+
 static void a_reset_ends_what_comes_in(void **state)
 {
 	struct world *w = *state;
@@ -396,6 +482,8 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		TEST(an_error_lets_what_has_begun_come_in),
 		TEST(what_breaks_off_in_error_is_flushed),
+		TEST(what_a_held_endpoint_gives_back_is_not_its_own),
+		TEST(a_twin_is_held_with_its_endpoint),
 		TEST(a_reset_ends_what_comes_in),
 		TEST(what_is_posted_in_error_is_flushed),
 		TEST(messages_that_come_in_together_all_have_room),
