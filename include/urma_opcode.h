@@ -237,7 +237,8 @@ typedef enum urma_cr_opcode {
 
 /* Kinds of events from urma_get_async_event(). */
 typedef enum urma_async_event_type {
-	URMA_EVENT_JFC_ERR = 0, /* a completion queue overflowed */
+	/* More records wait in a completion queue than it is deep: with XTAL_STRICT=1. None is lost. */
+	URMA_EVENT_JFC_ERR = 0,
 	URMA_EVENT_JFS_ERR = 1, /* a failure broke a send queue */
 	URMA_EVENT_JFR_ERR = 2,
 	URMA_EVENT_JFR_LIMIT = 3, /* fewer receives are posted than asked for */

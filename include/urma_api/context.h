@@ -30,6 +30,8 @@ urma_context_t *urma_create_context(urma_device_t *dev, uint32_t eid_index);
 /**
  * urma_delete_context - delete a context
  *
+ * Whoever waits in urma_get_async_event() comes back with URMA_FAIL first.
+ *
  * @ctx: a context of this process
  *
  * Returns: URMA_SUCCESS or one of the errors.
@@ -106,7 +108,7 @@ urma_status_t urma_user_ctl(urma_context_t *ctx, urma_user_ctl_in_t *in, urma_us
  * Returns: URMA_SUCCESS or one of the errors.
  * Errors:
  *   URMA_EINVAL: an argument is NULL, or ctx is no live context
- *   URMA_FAIL: there is none, and async_fd is non-blocking
+ *   URMA_FAIL: there is none, and async_fd is non-blocking; or the context is deleted meanwhile
  * Threads: any.
  * Contract: URMA.
  */

@@ -248,7 +248,7 @@ urma_status_t urma_unimport_jetty(urma_target_jetty_t *tjetty);
  *
  * Returns: URMA_SUCCESS, also when both are bound already, or one of the errors.
  * Errors:
- *   URMA_EINVAL: an argument is NULL, or another jetty is bound to tjetty
+ *   URMA_EINVAL: an argument is NULL, jetty is not active, or another jetty is bound to tjetty
  *   URMA_ENOPERM: one of both is not RC, or their orders differ
  *   URMA_EEXIST: jetty is bound to another one
  * Threads: any.

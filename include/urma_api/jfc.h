@@ -26,6 +26,8 @@ urma_jfce_t *urma_create_jfce(urma_context_t *ctx);
 /**
  * urma_delete_jfce - delete an event channel
  *
+ * Whoever waits in urma_wait_jfc() comes back with -1 first.
+ *
  * @jfce: an event channel
  *
  * Returns: URMA_SUCCESS or one of the errors.
@@ -243,8 +245,7 @@ urma_status_t urma_rearm_jfc(urma_jfc_t *jfc, bool solicited_only);
  *
  * Returns: how many were filled, 0 when the time ran out, or -1.
  * Errors:
- *   -1: jfce or jfc is NULL, jfc_cnt is 0, jfce is no live channel, or (with errno EINTR) a
- *   signal came
+ *   -1: jfce or jfc is NULL, jfc_cnt is 0, jfce is no live channel or is deleted meanwhile
  * Threads: any.
  * Contract: URMA.
  */

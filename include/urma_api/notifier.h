@@ -26,7 +26,7 @@ urma_notifier_t *urma_create_notifier(urma_context_t *ctx);
 /**
  * urma_delete_notifier - delete a notifier
  *
- * Notices that were not taken are dropped.
+ * Notices that were not taken are dropped. Whoever waits for one comes back with -1 first.
  *
  * @notifier: a notifier
  *
@@ -48,7 +48,7 @@ urma_status_t urma_delete_notifier(urma_notifier_t *notifier);
  *
  * Returns: how many were filled, 0 when the time ran out or cnt is 0, or -1.
  * Errors:
- *   -1: notifier or notify is NULL, notifier is none, or (with errno EINTR) a signal came
+ *   -1: notifier or notify is NULL, notifier is none, or is deleted meanwhile
  * Threads: any.
  * Contract: URMA.
  */

@@ -71,7 +71,7 @@ typedef struct urma_jfs_cfg {
 	urma_transport_mode_t trans_mode;
 	uint8_t priority;         /* 0 to 15; makes no difference here */
 	uint8_t max_sge;          /* local pieces of a request */
-	uint8_t max_rsge;         /* remote pieces of a request */
+	uint8_t max_rsge;         /* remote pieces of a request; posts do not look at it */
 	uint32_t max_inline_data; /* bytes; 0: the device's limit */
 	uint8_t rnr_retry;        /* 0 to 7; 7: without end */
 	uint8_t err_timeout;      /* 4.096 us * 2^n, 0 to 31; stretched */
