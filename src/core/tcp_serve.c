@@ -627,7 +627,7 @@ bool xtal_tcp_serve(struct xtal_tcp_conn *c)
 	}
 	for (unsigned i = 0; i < ROUNDS && o == GOES_ON && more; i++)
 		o = receive(c, &more, &did);
-	if (c->hot && c->ctx->tcp.hot_count == 1)
+	if (o == GOES_ON && c->hot && c->ctx->tcp.hot_count == 1)
 		for (unsigned i = 1; i < LOOKS && o == GOES_ON && !did; i++)
 			o = receive(c, &more, &did);
 	if (o == GONE)
