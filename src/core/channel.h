@@ -30,6 +30,10 @@ XTAL_INTERNAL_API int xtal_channel_fd(const struct xtal_channel *channel);
  */
 XTAL_INTERNAL_API int xtal_channel_wait(struct xtal_channel *channel, uint32_t count,
 					int timeout_ms, void **owners);
+/* The same; when the thread is cancelled while it waits, cancelled(arg) is called. */
+XTAL_INTERNAL_API int xtal_channel_wait_or(struct xtal_channel *channel, uint32_t count,
+					   int timeout_ms, void **owners,
+					   void (*cancelled)(void *arg), void *arg);
 /* Before it is destroyed. end: whoever waits, now or later, gets -ESHUTDOWN; false: not any more. */
 XTAL_INTERNAL_API void xtal_channel_end_waits(struct xtal_channel *channel, bool end);
 

@@ -30,7 +30,7 @@ void xtal_event_set(int fd, bool readable)
 		xtal_os_event_clear(fd);
 }
 
-int xtal_event_wait(int fd, int timeout_ms)
+int xtal_event_wait(int fd, int timeout_ms, void (*cancelled)(void *arg), void *arg)
 {
 	uint64_t deadline = 0;
 
@@ -38,7 +38,7 @@ int xtal_event_wait(int fd, int timeout_ms)
 		deadline = UINT64_MAX;
 	else if (timeout_ms > 0)
 		deadline = xtal_os_now() + (uint64_t)timeout_ms * 1000000;
-	return xtal_os_wait_readable(fd, deadline);
+	return xtal_os_wait_readable_or(fd, deadline, cancelled, arg);
 }
 
 void xtal_event_let_block(int fd)

@@ -18,8 +18,9 @@ XTAL_INTERNAL_API void xtal_event_close(int fd);
 /* Makes it readable, or not. The caller orders the calls. */
 XTAL_INTERNAL_API void xtal_event_set(int fd, bool readable);
 /* Until it is readable, at most timeout_ms (negative: no limit). 1, 0 when the time ran out, -errno.
- * Signals do not end it. */
-XTAL_INTERNAL_API int xtal_event_wait(int fd, int timeout_ms);
+ * Signals do not end it. When the thread is cancelled meanwhile, cancelled(arg) is called. */
+XTAL_INTERNAL_API int xtal_event_wait(int fd, int timeout_ms, void (*cancelled)(void *arg),
+				      void *arg);
 
 /* Takes O_NONBLOCK off, for programs that set it to say that they do not want to wait. */
 XTAL_INTERNAL_API void xtal_event_let_block(int fd);

@@ -73,13 +73,15 @@ static bool translate(urma_context_t *ctx, const struct xtal_async_event *event,
 	return ub_each(matches, &w);
 }
 
-static urma_status_t get_event(urma_context_t *ctx, urma_async_event_t *event)
+static urma_status_t get_event(urma_context_t *ctx, urma_async_event_t *event,
+			       struct ub_node *inside)
 {
 	struct xtal_async_event got;
 
 	for (;;) {
 		bool waits = xtal_event_blocks(ctx->async_fd);
-		int n = xtal_context_wait_async(ub_context_of(ctx)->core, waits ? -1 : 0, &got);
+		int n = xtal_context_wait_async_or(ub_context_of(ctx)->core, waits ? -1 : 0, &got,
+						   ub_leave_cancelled, inside);
 
 		if (n > 0 && translate(ctx, &got, event))
 			return URMA_SUCCESS;
@@ -102,7 +104,7 @@ urma_status_t urma_get_async_event(urma_context_t *ctx, urma_async_event_t *even
 	inside = ub_enter("urma_get_async_event", ctx, UB_CONTEXT);
 	if (!inside)
 		return URMA_EINVAL;
-	status = get_event(ctx, event);
+	status = get_event(ctx, event, inside);
 	ub_leave(inside);
 	return status;
 }

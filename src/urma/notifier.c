@@ -122,7 +122,7 @@ static int wait_notify(struct ub_notifier *n, uint32_t cnt, urma_notify_t *notif
 
 		if (taken || !left)
 			return taken;
-		if (xtal_event_wait(n->pub.fd, left) < 0)
+		if (xtal_event_wait(n->pub.fd, left, ub_leave_cancelled, &n->node) < 0)
 			return -1;
 		now = xtal_clock();
 		if (timeout > 0) /* another thread may have been faster */

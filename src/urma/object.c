@@ -142,6 +142,11 @@ void ub_leave(struct ub_node *node)
 	atomic_fetch_sub(&node->inside, 1); /* the last look: it may be freed now */
 }
 
+void ub_leave_cancelled(void *node)
+{
+	ub_leave(node);
+}
+
 void ub_drain(struct ub_node *node)
 {
 	unsigned inside;

@@ -48,6 +48,8 @@ bool ub_check(const char *function, const void *pub, enum ub_kind kind);
 /* The same for a call that waits: the node of the object, to be left, or NULL after a refusal. */
 struct ub_node *ub_enter(const char *function, const void *pub, enum ub_kind kind);
 void ub_leave(struct ub_node *node);
+/* The same for a thread that is cancelled while it waits. */
+void ub_leave_cancelled(void *node);
 /* It is delisted, and who waits was told: until all have left. */
 void ub_drain(struct ub_node *node);
 

@@ -193,6 +193,40 @@ static void deleting_ends_waits(void **state)
 	join(threads[1]);
 }
 
+/* What nobody waits for any more goes, too. */
+static void cancelled_threads_keep_nothing(void **state)
+{
+	pthread_t threads[3];
+	void *result;
+
+	(void)state;
+	if (proc_sanitized("address")) {
+		puts("SKIP: AddressSanitizer does not survive a cancelled thread");
+		skip();
+	}
+	atomic_store(&begun, 0);
+	context = urma_create_context(ctx->dev, 0);
+	channel = urma_create_jfce(context);
+	notifier = urma_create_notifier(context);
+	assert_true(context && channel && notifier);
+	pthread_create(&threads[0], NULL, wait_for_event, NULL);
+	pthread_create(&threads[1], NULL, wait_for_jfc, NULL);
+	pthread_create(&threads[2], NULL, wait_for_notice, NULL);
+	while (atomic_load(&begun) < 3)
+		suite_sleep_us(1000);
+	suite_sleep_us(50000);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(pthread_cancel(threads[i]), 0);
+		assert_int_equal(pthread_join(threads[i], &result), 0);
+		assert_ptr_equal(result, PTHREAD_CANCELED);
+	}
+	alarm(60); /* instead of hanging */
+	assert_int_equal(urma_delete_jfce(channel), URMA_SUCCESS);
+	assert_int_equal(urma_delete_notifier(notifier), URMA_SUCCESS);
+	assert_int_equal(urma_delete_context(context), URMA_SUCCESS);
+	alarm(0);
+}
+
 /* ---- Groups ---- */
 
 static void set_state(urma_jetty_t *jetty, urma_jetty_state_t to)
@@ -328,6 +362,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(every_jetty_that_breaks_is_told_of),
 		cmocka_unit_test(what_is_deleted_is_not_told_of),
 		cmocka_unit_test(deleting_ends_waits),
+		cmocka_unit_test(cancelled_threads_keep_nothing),
 		cmocka_unit_test(a_broken_member_takes_nothing),
 		cmocka_unit_test(a_small_completion_queue_is_told_of),
 	};
