@@ -172,7 +172,8 @@ static void cuts(unsigned ends, unsigned count, unsigned after, const char *time
 	s->config.after = after;
 	p = start_proxy(s);
 	user = proc_start(works_through_cuts, s);
-	for (unsigned ms = 0; faults_of(p) < count && ms < PATIENCE; ms++) {
+	/* Until a loss is noticed takes a second and more. */
+	for (unsigned ms = 0; faults_of(p) < count && ms < PATIENCE + 3000 * count; ms++) {
 		proc_sleep_us(1000);
 		if (kill(user, 0))
 			break;
