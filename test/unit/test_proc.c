@@ -124,6 +124,9 @@ static void leader_left(void **state)
 	assert_true(becomes(pid, XTAL_OS_STOPPED));
 	kill(pid, SIGKILL);
 	assert_true(becomes(pid, XTAL_OS_DEAD));
+	/* The kernel says so when the last thread is buried, a little after it has died. */
+	for (unsigned i = 0; i < 1000 && !xtal_os_pidfd_dead(pidfd); i++)
+		xtal_os_sleep_ns(MS);
 	assert_true(xtal_os_pidfd_dead(pidfd));
 	reap(pid);
 	close(pidfd);
