@@ -135,7 +135,7 @@ int dma_wait_ae(struct dma_context *ctx, struct dma_aeqe *aeqe)
 	c = cdma_context_get(ctx, CDMA_BY_CALL, "dma_wait_ae");
 	if (!c)
 		return -EINVAL;
-	got = xtal_context_wait_async_or(c->core, aeqe->duration, &event, let_go, c);
+	got = xtal_context_wait_async(c->core, aeqe->duration, &event, let_go, c);
 	cdma_context_put(c, CDMA_BY_CALL);
 	if (got <= 0)
 		return got;

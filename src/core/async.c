@@ -77,9 +77,8 @@ int xtal_context_async_fd(const struct xtal_context *ctx)
 	return ctx->async.fd;
 }
 
-int xtal_context_wait_async_or(struct xtal_context *ctx, int timeout_ms,
-			       struct xtal_async_event *out, void (*cancelled)(void *arg),
-			       void *arg)
+int xtal_context_wait_async(struct xtal_context *ctx, int timeout_ms, struct xtal_async_event *out,
+			    void (*cancelled)(void *arg), void *arg)
 {
 	uint64_t deadline = 0;
 	int n;
@@ -98,16 +97,6 @@ int xtal_context_wait_async_or(struct xtal_context *ctx, int timeout_ms,
 		if (n <= 0)
 			return n;
 	}
-}
-
-static void nothing(void *arg)
-{
-	(void)arg;
-}
-
-int xtal_context_wait_async(struct xtal_context *ctx, int timeout_ms, struct xtal_async_event *out)
-{
-	return xtal_context_wait_async_or(ctx, timeout_ms, out, nothing, NULL);
 }
 
 void xtal_context_end_waits(struct xtal_context *ctx, bool end)

@@ -102,8 +102,8 @@ static uint32_t take(struct xtal_channel *ch, uint32_t count, void **owners)
 	return n;
 }
 
-int xtal_channel_wait_or(struct xtal_channel *ch, uint32_t count, int timeout_ms, void **owners,
-			 void (*cancelled)(void *arg), void *arg)
+int xtal_channel_wait(struct xtal_channel *ch, uint32_t count, int timeout_ms, void **owners,
+		      void (*cancelled)(void *arg), void *arg)
 {
 	uint64_t deadline = 0;
 
@@ -124,16 +124,6 @@ int xtal_channel_wait_or(struct xtal_channel *ch, uint32_t count, int timeout_ms
 		if (ready <= 0)
 			return ready;
 	}
-}
-
-static void nothing(void *arg)
-{
-	(void)arg;
-}
-
-int xtal_channel_wait(struct xtal_channel *ch, uint32_t count, int timeout_ms, void **owners)
-{
-	return xtal_channel_wait_or(ch, count, timeout_ms, owners, nothing, NULL);
 }
 
 void xtal_channel_end_waits(struct xtal_channel *ch, bool end)

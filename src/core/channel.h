@@ -26,14 +26,12 @@ XTAL_INTERNAL_API int xtal_channel_fd(const struct xtal_channel *channel);
  * Takes up to count events, oldest first: owners[i] is what the completion queue was created with.
  * The same one comes twice when it was armed and fired twice. timeout_ms 0: just looks;
  * negative: no limit. Signals do not end it. Returns how many, 0 when the time ran out, -ECHILD,
- * -ESHUTDOWN. Any threads.
+ * -ESHUTDOWN. When the thread is cancelled while it waits, cancelled(arg) is called, unless it is NULL.
+ * Any threads.
  */
 XTAL_INTERNAL_API int xtal_channel_wait(struct xtal_channel *channel, uint32_t count,
-					int timeout_ms, void **owners);
-/* The same; when the thread is cancelled while it waits, cancelled(arg) is called. */
-XTAL_INTERNAL_API int xtal_channel_wait_or(struct xtal_channel *channel, uint32_t count,
-					   int timeout_ms, void **owners,
-					   void (*cancelled)(void *arg), void *arg);
+					int timeout_ms, void **owners, void (*cancelled)(void *arg),
+					void *arg);
 /* Before it is destroyed. end: whoever waits, now or later, gets -ESHUTDOWN; false: not any more. */
 XTAL_INTERNAL_API void xtal_channel_end_waits(struct xtal_channel *channel, bool end);
 

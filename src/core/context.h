@@ -57,13 +57,11 @@ XTAL_INTERNAL_API void xtal_context_forget(struct xtal_context *ctx, struct xtal
 /* A pollable, CLOEXEC fd, readable while events wait; the context's own. */
 XTAL_INTERNAL_API int xtal_context_async_fd(const struct xtal_context *ctx);
 /* Takes the oldest event. 1: taken; 0: none within timeout_ms (0: just look). Restarts after
- * signals with the exact deadline. Negative: no limit. Errors: -ECHILD, -ESHUTDOWN. */
+ * signals with the exact deadline. Negative: no limit. When the thread is cancelled while it waits,
+ * cancelled(arg) is called, unless it is NULL. Errors: -ECHILD, -ESHUTDOWN. */
 XTAL_INTERNAL_API int xtal_context_wait_async(struct xtal_context *ctx, int timeout_ms,
-					      struct xtal_async_event *out);
-/* The same; when the thread is cancelled while it waits, cancelled(arg) is called. */
-XTAL_INTERNAL_API int xtal_context_wait_async_or(struct xtal_context *ctx, int timeout_ms,
-						 struct xtal_async_event *out,
-						 void (*cancelled)(void *arg), void *arg);
+					      struct xtal_async_event *out,
+					      void (*cancelled)(void *arg), void *arg);
 /* Before it is closed. end: whoever waits for an event, now or later, gets -ESHUTDOWN; false: not any
  * more. */
 XTAL_INTERNAL_API void xtal_context_end_waits(struct xtal_context *ctx, bool end);

@@ -43,9 +43,6 @@ struct xtal_serving {
 	unsigned prompt;      /* so often in a row did the program send something soon after */
 };
 
-/* Locks, in the order in which they may be taken:
- *   queues_lock, a queue's lock, links_lock, a link's lock, registry.lock, leaf locks.
- * serving.lock comes before an endpoint's. sessions_lock is taken alone or on the agent. */
 /* Asynchronous events (async.c). */
 struct xtal_async {
 	int fd;
@@ -54,6 +51,9 @@ struct xtal_async {
 	atomic_bool ended; /* who waits shall not */
 };
 
+/* Locks, in the order in which they may be taken:
+ *   queues_lock, a queue's lock, links_lock, a link's lock, registry.lock, leaf locks.
+ * serving.lock comes before an endpoint's. sessions_lock is taken alone or on the agent. */
 struct xtal_context {
 	bool foreign; /* we are a forked child of the process that opened it */
 	const struct xtal_device *dev;

@@ -384,6 +384,8 @@ int xtal_os_wait_readable_or(int fd, uint64_t deadline, void (*cancelled)(void *
 {
 	int ret;
 
+	if (!cancelled)
+		return xtal_os_wait_readable(fd, deadline);
 	pthread_cleanup_push(cancelled, arg);
 	ret = xtal_os_wait_readable(fd, deadline);
 	pthread_cleanup_pop(0);

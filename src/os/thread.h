@@ -71,7 +71,7 @@ void xtal_os_epoll_remove(int epfd, int fd);
 int xtal_os_epoll_wait(int epfd, uint64_t *tags, int max, uint64_t deadline);
 
 /* Waits until fd is readable. 1, 0 at the deadline, -errno. A thread that the program cancels
- * meanwhile ends; with the second one cancelled(arg) is called before. */
+ * meanwhile ends; with the second one cancelled(arg) is called before, unless it is NULL. */
 int xtal_os_wait_readable(int fd, uint64_t deadline);
 int xtal_os_wait_readable_or(int fd, uint64_t deadline, void (*cancelled)(void *arg), void *arg);
 

@@ -80,8 +80,8 @@ static urma_status_t get_event(urma_context_t *ctx, urma_async_event_t *event,
 
 	for (;;) {
 		bool waits = xtal_event_blocks(ctx->async_fd);
-		int n = xtal_context_wait_async_or(ub_context_of(ctx)->core, waits ? -1 : 0, &got,
-						   ub_leave_cancelled, inside);
+		int n = xtal_context_wait_async(ub_context_of(ctx)->core, waits ? -1 : 0, &got,
+						ub_leave_cancelled, inside);
 
 		if (n > 0 && translate(ctx, &got, event))
 			return URMA_SUCCESS;

@@ -140,8 +140,8 @@ int ub_check_wait(struct ub_jfce *j, uint32_t count, int timeout_ms, void **owne
 			 left = end > now ? (end - now + 999999) / 1000000 : 0;
 		int ms = timeout_ms < 0 || left > (uint64_t)slice ? slice : (int)left;
 		uint64_t since;
-		int got = xtal_channel_wait_or(j->core, count, ms, owners, ub_leave_cancelled,
-					       &j->node);
+		int got =
+			xtal_channel_wait(j->core, count, ms, owners, ub_leave_cancelled, &j->node);
 
 		if (got) {
 			atomic_store(&j->quiet_since, 0);

@@ -98,10 +98,9 @@ int urma_wait_jfc(urma_jfce_t *jfce, uint32_t jfc_cnt, int time_out, urma_jfc_t 
 		return -1;
 	if (jfc_cnt > TAKEN_AT_ONCE)
 		jfc_cnt = TAKEN_AT_ONCE;
-	got = xtal_unlikely(xtal_checks())
-		      ? ub_check_wait(j, jfc_cnt, time_out, owners)
-		      : xtal_channel_wait_or(j->core, jfc_cnt, time_out, owners, ub_leave_cancelled,
-					     inside);
+	got = xtal_unlikely(xtal_checks()) ? ub_check_wait(j, jfc_cnt, time_out, owners)
+					   : xtal_channel_wait(j->core, jfc_cnt, time_out, owners,
+							       ub_leave_cancelled, inside);
 	ub_leave(inside);
 	if (got < 0) {
 		ub_refuse("urma_wait_jfc: %s",

@@ -194,6 +194,6 @@ int main(void)
 
 	if (proc_sanitized("address"))
 		return proc_skip_all(
-			"AddressSanitizer takes the stack of a cancelled thread amiss");
+			"AddressSanitizer reports false errors on the stack of a cancelled thread");
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

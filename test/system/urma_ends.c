@@ -201,7 +201,7 @@ static void cancelled_threads_keep_nothing(void **state)
 
 	(void)state;
 	if (proc_sanitized("address")) {
-		puts("SKIP: AddressSanitizer does not survive a cancelled thread");
+		puts("SKIP: AddressSanitizer reports false errors on the stack of a cancelled thread");
 		skip();
 	}
 	atomic_store(&begun, 0);

@@ -106,7 +106,7 @@ static void a_child_finds_no_lock(void **state)
 
 	(void)state;
 	if (proc_emulated() || proc_sanitized("thread")) {
-		puts("SKIP: threads and forks do not go together here");
+		puts("SKIP: the emulator and ThreadSanitizer let no child of a program with threads start threads");
 		skip();
 	}
 	atomic_store(&enough, false);

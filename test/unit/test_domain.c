@@ -130,14 +130,14 @@ static void async_events_come_in_order_and_make_the_fd_readable(void **state)
 	xtal_context_raise(ctx, &eight, XTAL_ASYNC_CQ_ERROR, 8);
 	xtal_context_raise(ctx, &seven, XTAL_ASYNC_QUEUE_ERROR, 7); /* waits already */
 	assert_int_equal(xtal_os_wait_readable(fd, 0), 1);
-	assert_int_equal(xtal_context_wait_async(ctx, 0, &e), 1);
+	assert_int_equal(xtal_context_wait_async(ctx, 0, &e, NULL, NULL), 1);
 	assert_int_equal(e.type, XTAL_ASYNC_QUEUE_ERROR);
 	assert_int_equal(e.object_id, 7);
 	assert_int_equal(xtal_os_wait_readable(fd, 0), 1);
-	assert_int_equal(xtal_context_wait_async(ctx, 1000, &e), 1);
+	assert_int_equal(xtal_context_wait_async(ctx, 1000, &e, NULL, NULL), 1);
 	assert_int_equal(e.object_id, 8);
 	assert_int_equal(xtal_os_wait_readable(fd, 0), 0);
-	assert_int_equal(xtal_context_wait_async(ctx, 0, &e), 0);
+	assert_int_equal(xtal_context_wait_async(ctx, 0, &e, NULL, NULL), 0);
 }
 
 static void waiting_for_an_async_event_ends_in_time(void **state)
@@ -145,7 +145,7 @@ static void waiting_for_an_async_event_ends_in_time(void **state)
 	struct xtal_async_event e;
 	uint64_t begun = xtal_os_now(), took;
 
-	assert_int_equal(xtal_context_wait_async(*state, 30, &e), 0);
+	assert_int_equal(xtal_context_wait_async(*state, 30, &e, NULL, NULL), 0);
 	took = xtal_os_now() - begun;
 	assert_true(took >= 30000000 && took < 1000000000);
 }
@@ -161,7 +161,7 @@ static void any_number_of_events_may_wait(void **state)
 		xtal_async_source_init(&sources[i]);
 		xtal_context_raise(ctx, &sources[i], XTAL_ASYNC_CQ_ERROR, i);
 	}
-	while (xtal_context_wait_async(ctx, 0, &e) == 1)
+	while (xtal_context_wait_async(ctx, 0, &e, NULL, NULL) == 1)
 		assert_int_equal(e.object_id, n++);
 	assert_int_equal(n, 1000);
 }
@@ -177,13 +177,13 @@ static void what_goes_takes_its_event_with_it(void **state)
 	xtal_context_raise(ctx, &gone, XTAL_ASYNC_QUEUE_ERROR, 1);
 	xtal_context_raise(ctx, &stays, XTAL_ASYNC_QUEUE_ERROR, 2);
 	xtal_context_forget(ctx, &gone);
-	assert_int_equal(xtal_context_wait_async(ctx, 0, &e), 1);
+	assert_int_equal(xtal_context_wait_async(ctx, 0, &e, NULL, NULL), 1);
 	assert_int_equal(e.object_id, 2);
 	xtal_context_raise(ctx, &stays, XTAL_ASYNC_QUEUE_ERROR, 2);
 	xtal_context_forget(ctx, &stays);
 	xtal_context_forget(ctx, &gone);
 	assert_int_equal(xtal_os_wait_readable(xtal_context_async_fd(ctx), 0), 0);
-	assert_int_equal(xtal_context_wait_async(ctx, 0, &e), 0);
+	assert_int_equal(xtal_context_wait_async(ctx, 0, &e, NULL, NULL), 0);
 }
 
 static void waits_are_ended(void **state)
@@ -192,10 +192,10 @@ static void waits_are_ended(void **state)
 	struct xtal_async_event e;
 
 	xtal_context_end_waits(ctx, true);
-	assert_int_equal(xtal_context_wait_async(ctx, -1, &e), -ESHUTDOWN);
-	assert_int_equal(xtal_context_wait_async(ctx, -1, &e), -ESHUTDOWN);
+	assert_int_equal(xtal_context_wait_async(ctx, -1, &e, NULL, NULL), -ESHUTDOWN);
+	assert_int_equal(xtal_context_wait_async(ctx, -1, &e, NULL, NULL), -ESHUTDOWN);
 	xtal_context_end_waits(ctx, false);
-	assert_int_equal(xtal_context_wait_async(ctx, 10, &e), 0);
+	assert_int_equal(xtal_context_wait_async(ctx, 10, &e, NULL, NULL), 0);
 }
 
 int main(void)

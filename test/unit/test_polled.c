@@ -206,7 +206,7 @@ static void *reads_now_and_then(void *arg)
 			if (polled_connections(me->w)) /* the agent's again, at once */
 				me->wrong++;
 			if (me->taken < me->numbers &&
-			    xtal_channel_wait(me->w->channel, 1, 20000, &owner) != 1)
+			    xtal_channel_wait(me->w->channel, 1, 20000, &owner, NULL, NULL) != 1)
 				me->wrong++;
 			else if (me->taken < me->numbers)
 				xtal_shared_cq_ack(me->w->bcq, 1);

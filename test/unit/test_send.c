@@ -203,7 +203,7 @@ static void tries_come_to_an_end(void **state)
 	assert_int_equal(next(w, w->acq).status, XTAL_NOT_READY);
 	assert_int_equal(next(w, w->acq).status, XTAL_FLUSHED);
 	assert_int_equal(next(w, w->acq).status, XTAL_FLUSH_DONE);
-	assert_int_equal(xtal_context_wait_async(w->a, 0, &ev), 1);
+	assert_int_equal(xtal_context_wait_async(w->a, 0, &ev, NULL, NULL), 1);
 	assert_int_equal(ev.object_id, SENDER_ID);
 	receive(w, 0, 8, 1);
 	assert_nothing(w, w->bcq);
@@ -333,10 +333,10 @@ static void a_full_receive_queue_says_so(void **state)
 	xtal_receive_queue_set_limit(w->rq, 31);
 	send(w, 0, 8);
 	received(w, 1000, 0, 8);
-	assert_int_equal(xtal_context_wait_async(w->b, 0, &ev), 0);
+	assert_int_equal(xtal_context_wait_async(w->b, 0, &ev, NULL, NULL), 0);
 	send(w, 1, 8);
 	received(w, 1001, 0, 8);
-	assert_int_equal(xtal_context_wait_async(w->b, 1000, &ev), 1);
+	assert_int_equal(xtal_context_wait_async(w->b, 1000, &ev, NULL, NULL), 1);
 	assert_int_equal(ev.type, XTAL_ASYNC_RECEIVE_LIMIT);
 	assert_int_equal(ev.object_id, 77);
 	sent(w, XTAL_OK);
@@ -409,11 +409,12 @@ static void an_event_tells_of_a_receive(void **state)
 			receive(w, 0, 8, 1000 + i);
 			send(w, i, 8);
 			sent(w, XTAL_OK);
-			assert_int_equal(xtal_channel_wait(w->channel, 1, 0, &owner), 0);
+			assert_int_equal(xtal_channel_wait(w->channel, 1, 0, &owner, NULL, NULL),
+					 0);
 			op.flags = XTAL_OP_SOLICITED;
 		}
 		assert_int_equal(xtal_queue_submit(w->q, &op), 0);
-		assert_int_equal(xtal_channel_wait(w->channel, 1, 5000, &owner), 1);
+		assert_int_equal(xtal_channel_wait(w->channel, 1, 5000, &owner, NULL, NULL), 1);
 		assert_ptr_equal(owner, w);
 		xtal_shared_cq_ack(w->bcq, 1);
 		received(w, 1000 + i, 0, 8);

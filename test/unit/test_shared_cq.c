@@ -228,7 +228,7 @@ static void the_short_way_takes_plain_ones_in_order(void **state)
 	assert_int_equal(take_plain(w, 8, users, &id), 0);
 	assert_int_equal(poll_one(w).user, 4);
 	assert_int_equal(poll_one(w).status, XTAL_FLUSH_DONE);
-	assert_int_equal(xtal_context_wait_async(w->ctx, 0, &ev), 1);
+	assert_int_equal(xtal_context_wait_async(w->ctx, 0, &ev, NULL, NULL), 1);
 	assert_empty(w);
 	xtal_queue_destroy(&q);
 }
@@ -295,7 +295,7 @@ static void a_failed_one_is_reported_also_unsignalled(void **state)
 	assert_int_equal(r.user, 5);
 	assert_int_equal(poll_one(w).status, XTAL_FLUSH_DONE);
 	assert_int_equal(xtal_queue_get_state(q), XTAL_QUEUE_ERROR);
-	assert_int_equal(xtal_context_wait_async(w->ctx, 0, &ev), 1);
+	assert_int_equal(xtal_context_wait_async(w->ctx, 0, &ev, NULL, NULL), 1);
 	assert_int_equal(ev.type, XTAL_ASYNC_QUEUE_ERROR);
 	assert_int_equal(ev.object_id, 3);
 	assert_empty(w);
@@ -325,7 +325,7 @@ static void what_is_posted_after_an_error_comes_back_by_flush(void **state)
 	assert_int_equal(xtal_queue_flush(q, 4, users), 1);
 	assert_int_equal(users[0], 13);
 	assert_int_equal(xtal_queue_flush(q, 4, users), 0);
-	assert_int_equal(xtal_context_wait_async(w->ctx, 0, &ev), 1);
+	assert_int_equal(xtal_context_wait_async(w->ctx, 0, &ev, NULL, NULL), 1);
 	assert_empty(w);
 	xtal_queue_destroy(&q);
 }
@@ -412,7 +412,7 @@ static void an_error_suspends_when_asked_to(void **state)
 	assert_int_equal(poll_one(w).status, XTAL_REMOTE_ACCESS);
 	assert_int_equal(poll_one(w).status, XTAL_SUSPEND_DONE);
 	assert_int_equal(xtal_queue_get_state(q), XTAL_QUEUE_SUSPENDED);
-	assert_int_equal(xtal_context_wait_async(w->ctx, 0, &ev), 1);
+	assert_int_equal(xtal_context_wait_async(w->ctx, 0, &ev, NULL, NULL), 1);
 	xtal_queue_destroy(&q);
 	assert_empty(w);
 }
@@ -467,7 +467,7 @@ static bool readable(struct world *w)
 static int events(struct world *w)
 {
 	void *owners[4] = { 0 };
-	int n = xtal_channel_wait(w->channel, 4, 0, owners);
+	int n = xtal_channel_wait(w->channel, 4, 0, owners, NULL, NULL);
 
 	for (int i = 0; i < n; i++)
 		assert_ptr_equal(owners[i], w);
@@ -520,7 +520,7 @@ static void armed_for_solicited_it_fires_for_errors(void **state)
 	assert_int_equal(events(w), 1);
 	assert_int_equal(xtal_shared_cq_arm(w->cq, true), 0);
 	assert_int_equal(events(w), 1);
-	assert_int_equal(xtal_context_wait_async(w->ctx, 0, &ev), 1);
+	assert_int_equal(xtal_context_wait_async(w->ctx, 0, &ev, NULL, NULL), 1);
 	xtal_queue_destroy(&q);
 	/* Armed for all is more than armed for some. */
 	q = new_queue(w, (struct xtal_queue_attr){ 0 });
@@ -554,7 +554,7 @@ static void destroying_waits_for_acknowledgements(void **state)
 	assert_int_equal(xtal_shared_cq_destroy(&w->cq, true), -EBUSY);
 	assert_int_equal(xtal_shared_cq_arm(w->cq, false), 0);
 	post(w, q, 1, 0);
-	assert_int_equal(xtal_channel_wait(w->channel, 1, -1, &owner), 1);
+	assert_int_equal(xtal_channel_wait(w->channel, 1, -1, &owner, NULL, NULL), 1);
 	/* One more that nobody takes. */
 	assert_int_equal(xtal_shared_cq_arm(w->cq, false), 0);
 	xtal_queue_destroy(&q);
@@ -619,7 +619,7 @@ static void no_event_is_lost_between_poll_and_arm(void **state)
 		n = xtal_shared_cq_poll(w->cq, 1, &rec);
 		if (!n) {
 			assert_int_equal(xtal_shared_cq_arm(w->cq, false), 0);
-			n = xtal_channel_wait(w->channel, 1, 2000, &owner);
+			n = xtal_channel_wait(w->channel, 1, 2000, &owner, NULL, NULL);
 			assert_int_equal(n, 1);
 			xtal_shared_cq_ack(w->cq, 1);
 			n = xtal_shared_cq_poll(w->cq, 1, &rec);
