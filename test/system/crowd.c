@@ -27,6 +27,7 @@ struct crowd {
 	struct peer_owner owners[PAIRS];
 	_Atomic uint32_t ready, go, end;
 	_Atomic uint32_t answers;
+	double cost[PAIRS]; /* ns of processor per operation, by racer */
 	int sockets[PAIRS][2];
 };
 
@@ -223,11 +224,16 @@ static void pollers_over_tcp(void **state)
 
 #define THREADS 2u
 
+/* Threads of one process; which of the racers they are. */
+struct team {
+	struct crowd *c;
+	unsigned first, threads;
+};
+
 struct racer {
 	struct crowd *c;
 	struct peer *peer;
-	uint64_t offset; /* in the owner's memory: each a page of its own */
-	double cost;     /* ns of processor per operation */
+	unsigned number;
 	pthread_t thread;
 };
 
@@ -246,9 +252,9 @@ static void *writes_alone(void *arg)
 	struct dma_queue *q = peer_queue(me->peer, 8);
 	void *memory = peer_memory(PEER_CMA, SEGMENT);
 	struct dma_seg *local = peer_register(me->peer, memory, SEGMENT, NULL);
-	struct dma_seg remote = peer_remote(&c->owners[0].export, me->offset, 8);
+	/* Each a page of its own. */
+	struct dma_seg remote = peer_remote(&c->owners[0].export, 8192 * me->number, 8);
 	struct dma_seg mine = peer_part(local, 0, 8);
-
 	uint64_t done = 0, began;
 
 	peer_expect(peer_write(q, remote, mine), "write");
@@ -260,63 +266,66 @@ static void *writes_alone(void *arg)
 		take(q, false);
 		done++;
 	}
-	me->cost = (double)(thread_ns() - began) / (double)(done + 1);
+	c->cost[me->number] = (double)(thread_ns() - began) / (double)(done + 1);
 	dma_free_queue(q);
 	dma_unregister_seg(me->peer->ctx, local);
 	munmap(memory, SEGMENT);
 	return NULL;
 }
 
-/* What an operation costs the dearest of threads of one context, each with its own queue. */
-static double race(struct crowd *c, struct peer *p, unsigned threads)
+/* The threads share a context; each has its own queue. */
+static int team(void *arg)
 {
+	const struct team *at = arg;
 	struct racer racers[THREADS];
+	struct peer p;
+
+	peer_open(&p);
+	for (unsigned i = 0; i < at->threads; i++) {
+		racers[i] = (struct racer){ .c = at->c, .peer = &p, .number = at->first + i };
+		if (pthread_create(&racers[i].thread, NULL, writes_alone, &racers[i]))
+			proc_die("no thread");
+	}
+	for (unsigned i = 0; i < at->threads; i++)
+		pthread_join(racers[i].thread, NULL);
+	return 0;
+}
+
+/* What an operation costs the dearest of all threads, which are of so many processes. */
+static double race(struct crowd *c, unsigned processes)
+{
+	struct team teams[THREADS];
+	pid_t pids[THREADS];
 	double cost = 0;
 
 	atomic_store(&c->ready, 0);
 	atomic_store(&c->go, 0);
 	atomic_store(&c->end, 0);
-	for (unsigned i = 0; i < threads; i++) {
-		racers[i] = (struct racer){ .c = c, .peer = p, .offset = 8192 * i };
-		if (pthread_create(&racers[i].thread, NULL, writes_alone, &racers[i]))
-			proc_die("no thread");
+	for (unsigned i = 0; i < processes; i++) {
+		unsigned threads = THREADS / processes;
+
+		teams[i] = (struct team){ .c = c, .first = i * threads, .threads = threads };
+		pids[i] = proc_start(team, &teams[i]);
 	}
-	if (!proc_await(&c->ready, threads, PATIENCE))
-		proc_die("threads are not ready");
+	assert_true(proc_await(&c->ready, THREADS, PATIENCE));
 	atomic_store(&c->go, 1);
 	proc_sleep_us(100000);
 	atomic_store(&c->end, 1);
-	for (unsigned i = 0; i < threads; i++) {
-		pthread_join(racers[i].thread, NULL);
-		cost = racers[i].cost > cost ? racers[i].cost : cost;
-	}
+	for (unsigned i = 0; i < processes; i++)
+		assert_int_equal(proc_join(pids[i], PATIENCE), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		cost = c->cost[i] > cost ? c->cost[i] : cost;
 	return cost;
 }
 
-static int two_threads(void *arg)
-{
-	struct crowd *c = arg;
-	double least[THREADS + 1] = { 0 }; /* by number of threads */
-	struct peer p;
-
-	peer_open(&p);
-	for (unsigned i = 0; i < 4 * SLICES; i++) {
-		unsigned threads = i % 2 ? THREADS : 1;
-		double cost = race(c, &p, threads);
-
-		if (i < 2 || cost < least[threads])
-			least[threads] = cost;
-	}
-	printf("an operation takes %.1f ns of processor, %.1f beside another thread\n", least[1],
-	       least[THREADS]);
-	fflush(stdout);
-	return least[THREADS] <= 1.5 * least[1] ? 0 : 1;
-}
-
-/* Queues of one context share no lock on their way (F132). */
+/*
+ * Queues of one context share no lock on their way (F132). Two cores may share much themselves,
+ * so the measure is two processes that run at the same time.
+ */
 static void threads_do_not_hinder_each_other(void **state)
 {
 	struct crowd *c = proc_shared(sizeof(*c));
+	double together = 0, apart = 0;
 
 	(void)state;
 	if (sysconf(_SC_NPROCESSORS_ONLN) < (long)THREADS)
@@ -324,7 +333,15 @@ static void threads_do_not_hinder_each_other(void **state)
 	c->owners[0] = (struct peer_owner){ .path = PEER_MAP, .len = SEGMENT };
 	proc_start(peer_owner_run, &c->owners[0]);
 	assert_true(proc_await(&c->owners[0].ready, 1, PATIENCE));
-	assert_int_equal(proc_run(two_threads, c, PATIENCE), 0);
+	for (unsigned i = 0; i < 2 * SLICES; i++) {
+		double one = race(c, 1), two = race(c, THREADS);
+
+		together = i == 0 || one < together ? one : together;
+		apart = i == 0 || two < apart ? two : apart;
+	}
+	print_message("an operation takes %.1f ns of processor beside a thread, %.1f beside a process\n",
+		      together, apart);
+	assert_true(together <= 1.5 * apart);
 	munmap(c, sizeof(*c));
 }
 
