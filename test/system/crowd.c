@@ -339,8 +339,9 @@ static void threads_do_not_hinder_each_other(void **state)
 		together = i == 0 || one < together ? one : together;
 		apart = i == 0 || two < apart ? two : apart;
 	}
-	print_message("an operation takes %.1f ns of processor beside a thread, %.1f beside a process\n",
-		      together, apart);
+	print_message(
+		"an operation takes %.1f ns of processor beside a thread, %.1f beside a process\n",
+		together, apart);
 	assert_true(together <= 1.5 * apart);
 	munmap(c, sizeof(*c));
 }
