@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -88,6 +89,48 @@ uint64_t proc_slack(uint64_t ns)
 static uint64_t end_of_wait(unsigned ms)
 {
 	return proc_now() + (uint64_t)ms * 1000000 * (proc_soak() && ms >= 5000 ? 100 : 1);
+}
+
+/* Is another thread of this process running? */
+static bool others_run(void)
+{
+	pid_t me = gettid();
+	bool any = false;
+	struct dirent *e;
+	DIR *dir = opendir("/proc/self/task");
+
+	while (dir && (e = readdir(dir))) {
+		char path[300], state = 'S';
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/stat", e->d_name);
+		f = e->d_name[0] == '.' || atoi(e->d_name) == me ? NULL : fopen(path, "re");
+		if (!f)
+			continue;
+		if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+			state = 'S';
+		fclose(f);
+		any |= state != 'S';
+	}
+	if (dir)
+		closedir(dir);
+	return any;
+}
+
+/* AddressSanitizer's allocator does not survive a fork while another thread is in it, as one is that
+ * has just begun. An engine's threads soon sleep. */
+static void let_others_sleep(void)
+{
+	uint64_t end = proc_now() + 1000000000u;
+
+	while (others_run() && proc_now() < end)
+		proc_sleep_us(1000);
+}
+
+static void __attribute__((constructor)) fork_with_care(void)
+{
+	if (proc_sanitized("address"))
+		pthread_atfork(let_others_sleep, NULL, NULL);
 }
 
 /* Processes of these tests end in the middle of things; what they held then is no leak. */

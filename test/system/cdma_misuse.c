@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "cdma_u_lib.h"
+#include "lib/proc.h"
 #include "xtal.h"
 
 #define LOOPBACK 0x7f000001u
@@ -424,10 +425,8 @@ static void a_child_leaves_its_parent_alone(void **state)
 	pid_t pid;
 
 	(void)state;
-	if (getenv("XTAL_TEST_EMULATOR")) {
-		printf("SKIP: the emulator's own threads do not survive a fork\n");
-		skip();
-	}
+	if (proc_emulated())
+		proc_skip("the emulator's own threads do not survive a fork");
 	for (int round = 0; round < 5; round++) {
 		pid = fork();
 		assert_true(pid >= 0);
