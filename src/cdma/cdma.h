@@ -20,6 +20,7 @@
 #include "base/list.h"
 #include "core/context.h"
 #include "core/log.h"
+#include "core/op.h"
 
 #define CDMA_TAG      "CDMA_LOG_TAG"
 #define CDMA_TID_MASK 0xfffffu
@@ -128,6 +129,9 @@ static inline struct cdma_queue *cdma_queue_of(struct dma_queue *queue)
 {
 	return (struct cdma_queue *)(void *)queue; /* pub comes first */
 }
+/* attr.long_way of the core's queues. */
+int cdma_post_long(void *owner, enum xtal_opcode opcode, uint64_t *addr, uint64_t *local);
+
 _Static_assert(offsetof(struct cdma_queue, pub) == 0, "the public struct is the head");
 _Static_assert(offsetof(struct cdma_context, pub) == 0, "the public struct is the head");
 _Static_assert(offsetof(struct cdma_segment, pub) == 0, "the public struct is the head");

@@ -3,6 +3,7 @@
 #include "cdma.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/export.h"
 #include "check.h"
@@ -48,25 +49,33 @@ static inline bool take_is_bad(const struct cdma_queue *q, uint32_t cr_cnt, cons
 	return xtal_unlikely(!q || !cr || cr_cnt == 0 || !cdma_queue_lives(q));
 }
 
+_Static_assert(offsetof(struct dma_cr, local_id) - offsetof(struct dma_cr, completion_len) ==
+			       offsetof(struct xtal_report, queue_id) &&
+		       offsetof(struct dma_cr, remote_id) -
+				       offsetof(struct dma_cr, completion_len) ==
+			       offsetof(struct xtal_report, peer.port) &&
+		       offsetof(struct dma_cr, tpn) - offsetof(struct dma_cr, completion_len) ==
+			       offsetof(struct xtal_report, peer.link_id),
+	       "a report is four fields of the record");
+
 /* Writes what the hardware's library writes, and zeros elsewhere unless strict. */
 static inline void fill(const struct cdma_queue *q, struct dma_cr *cr,
 			const struct xtal_ready *ready, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++, cr++) {
 		const struct xtal_completion *done = xtal_ready_at(ready, i);
+		char *from_opcode = (char *)cr + offsetof(struct dma_cr, opcode);
+		char *report = (char *)cr + offsetof(struct dma_cr, completion_len);
 
+		cr->status = (enum dma_cr_status)done->status;
+		cr->user_ctx = done->user;
 		if (xtal_likely(!q->strict)) {
-			*cr = (struct dma_cr){ .status = (enum dma_cr_status)done->status };
+			memset(from_opcode, 0, sizeof(*cr) - offsetof(struct dma_cr, opcode));
 		} else {
-			cr->status = (enum dma_cr_status)done->status;
 			cr->flag.bs.s_r = 0;
 			cr->flag.bs.jetty = 0;
 		}
-		cr->user_ctx = done->user;
-		cr->completion_len = done->len;
-		cr->local_id = done->queue_id;
-		cr->remote_id = done->peer.port;
-		cr->tpn = done->peer.link_id;
+		memcpy(report, &done->report, sizeof(done->report));
 	}
 }
 

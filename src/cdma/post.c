@@ -121,7 +121,7 @@ static inline struct xtal_key key_of(const struct cdma_queue *q, const struct dm
 {
 	return (struct xtal_key){
 		.a = (uint64_t)q->pub.cfg.rmt_eid.dw0 << 32 | seg->token_value,
-		.b = UINT64_C(1) << 63 | (uint64_t)seg->token_value_valid << 32 | seg->tid,
+		.b = (uint64_t)seg->token_value_valid << 32 | seg->tid,
 	};
 }
 
@@ -139,11 +139,14 @@ static inline void set_common(struct xtal_op *op, enum xtal_opcode opcode,
 	op->key = key_of(q, rmt);
 }
 
-/* Of the shortest: what is NULL or empty does not get further. An address of 0 is in no segment. */
+/* Of the shortest: what is NULL or empty does not get further. An address of 0 is in no segment. Each
+ * likely by itself: the compiler would make sums of them. */
 static inline bool may_be_short(const struct cdma_queue *q, const struct dma_seg *rmt,
 				const struct dma_seg *local)
 {
-	return q && rmt && local && q->magic == CDMA_QUEUE_MAGIC && rmt->len && local->len == 8;
+	return xtal_likely(q != NULL) && xtal_likely(rmt != NULL) && xtal_likely(local != NULL) &&
+	       xtal_likely(q->magic == CDMA_QUEUE_MAGIC) && xtal_likely(rmt->len != 0) &&
+	       xtal_likely(local->len == 8);
 }
 
 /* All but the shortest; apart, so that those save no registers for it. */
@@ -162,10 +165,9 @@ dma_status dma_write(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dm
 {
 	struct cdma_queue *q = cdma_queue_of(queue);
 
-	if (xtal_likely(may_be_short(q, rmt_seg, local_seg) &&
-			xtal_queue_put8(q->core, key_of(q, rmt_seg), rmt_seg->sva, local_seg->sva,
-					q->pub.cfg.user_ctx) == 0))
-		return DMA_STATUS_OK;
+	if (xtal_likely(may_be_short(q, rmt_seg, local_seg)))
+		return (dma_status)xtal_queue_put8(q->core, q->pub.cfg.user_ctx, &rmt_seg->sva,
+						   &local_seg->sva, key_of(q, rmt_seg));
 	return write_any(q, rmt_seg, local_seg);
 }
 
@@ -184,11 +186,21 @@ dma_status dma_read(struct dma_queue *queue, struct dma_seg *rmt_seg, struct dma
 {
 	struct cdma_queue *q = cdma_queue_of(queue);
 
-	if (xtal_likely(may_be_short(q, rmt_seg, local_seg) &&
-			xtal_queue_get8(q->core, key_of(q, rmt_seg), rmt_seg->sva, local_seg->sva,
-					q->pub.cfg.user_ctx) == 0))
-		return DMA_STATUS_OK;
+	if (xtal_likely(may_be_short(q, rmt_seg, local_seg)))
+		return (dma_status)xtal_queue_get8(q->core, q->pub.cfg.user_ctx, &rmt_seg->sva,
+						   &local_seg->sva, key_of(q, rmt_seg));
 	return read_any(q, rmt_seg, local_seg);
+}
+
+int cdma_post_long(void *owner, enum xtal_opcode opcode, uint64_t *addr, uint64_t *local)
+{
+	struct cdma_queue *q = owner;
+	struct dma_seg *rmt_seg = xtal_container_of(addr, struct dma_seg, sva);
+	struct dma_seg *local_seg = xtal_container_of(local, struct dma_seg, sva);
+
+	if (opcode == XTAL_OP_READ)
+		return (int)read_any(q, rmt_seg, local_seg);
+	return (int)write_any(q, rmt_seg, local_seg);
 }
 
 dma_status dma_write_with_notify(struct dma_queue *queue, struct dma_seg *rmt_seg,

@@ -25,7 +25,9 @@ static struct xtal_eid target(const void *foreign)
 /* Makes the core's queue and the names it goes by. 0, or -errno and nothing made. */
 static int open_queue(struct cdma_queue *q)
 {
-	struct xtal_queue_attr attr = { .depth = q->pub.cfg.queue_depth };
+	struct xtal_queue_attr attr = { .depth = q->pub.cfg.queue_depth,
+					.owner = q,
+					.long_way = cdma_post_long };
 	struct xtal_queue_handle handle = { .target = target };
 	int error;
 

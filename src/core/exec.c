@@ -72,15 +72,16 @@ static int do_atomic(const struct xtal_op *op, const struct xtal_xlat *t, uint32
 	return err;
 }
 
-static inline bool done_with(struct xtal_completion *c, const struct xtal_op *op, uint32_t status,
-			     const struct xtal_xlat *t)
+static inline bool done_with(const struct xtal_queue *q, struct xtal_completion *c,
+			     const struct xtal_op *op, uint32_t status, const struct xtal_xlat *t)
 {
 	c->user = op->user;
 	c->opcode = op->opcode;
 	c->flags = op->flags;
 	c->status = (uint16_t)status;
-	c->len = status ? 0 : (uint32_t)op->len;
-	c->peer = t ? t->peer : (struct xtal_peer){ 0 };
+	c->report.len = status ? 0 : (uint32_t)op->len;
+	c->report.queue_id = q->told_id;
+	c->report.peer = t ? t->of8.peer : (struct xtal_peer){ 0 };
 	return true;
 }
 
@@ -89,7 +90,7 @@ static __attribute__((cold, noinline)) bool failed(struct xtal_queue *q, struct 
 						   const struct xtal_xlat *t)
 {
 	xtal_tell_op(q, op, status);
-	return done_with(c, op, status, t);
+	return done_with(q, c, op, status, t);
 }
 
 /* A notify word in the same segment is stored under the same announcement; one elsewhere
@@ -171,7 +172,7 @@ static bool run(struct xtal_queue *q, const struct xtal_op *op, struct xtal_comp
 		xtal_grant_used(t->grant);
 	if (xtal_unlikely(status))
 		return failed(q, c, op, status, t);
-	return done_with(c, op, XTAL_OK, t);
+	return done_with(q, c, op, XTAL_OK, t);
 }
 
 bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_completion *c)

@@ -110,24 +110,28 @@ struct xtal_peer {
 	uint32_t link_id; /* number of the link used */
 };
 
+/* What a completion says that is the same for all operations of a kind: copied as a whole. */
+struct xtal_report {
+	uint32_t len; /* bytes moved; 0 on error */
+	uint32_t queue_id;
+	struct xtal_peer peer;
+};
+
 /* Half a cache line. */
 struct xtal_completion {
 	uint64_t user;
-	uint32_t len;    /* bytes moved; 0 on error */
-	uint16_t status; /* enum xtal_status */
+	uint16_t status; /* enum xtal_status; with the next three a word, xtal_mark() */
 	uint8_t opcode;
-	uint8_t flags; /* of the operation */
-	struct xtal_peer peer;
-	uint32_t queue_id;
+	uint8_t flags;   /* of the operation */
 	uint32_t target; /* of the operation, in a shared completion queue */
+	struct xtal_report report;
 };
 _Static_assert(sizeof(struct xtal_completion) == 32, "two to a cache line");
 
 /* What all records of a queue with a shared completion queue say. */
 struct xtal_signature {
 	void *owner;
-	uint32_t local_id;
-	bool jetty;
+	uint64_t stamp; /* the front-end's word for them */
 };
 
 /* Completions in their places in the ring. */

@@ -166,7 +166,7 @@ static bool run_short(struct xtal_queue *q, struct xtal_pending *p, const struct
 
 	if (!xtal_exec_now(q, op, &c))
 		return false;
-	p->peer = c.peer;
+	p->peer = c.report.peer;
 	end_told(p, c.status);
 	return true;
 }
@@ -241,7 +241,7 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 		end_told(p, (uint32_t)result);
 		return true;
 	}
-	p->peer = t->peer;
+	p->peer = t->of8.peer;
 	if (by_message(&p->op, t)) {
 		uint32_t path = t->seat->link->carrier->path;
 

@@ -20,17 +20,19 @@
 typedef uint64_t __attribute__((may_alias)) word8;
 typedef uint64_t __attribute__((may_alias, aligned(1))) word8_anywhere;
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ &&
+		       offsetof(struct xtal_completion, opcode) ==
+			       offsetof(struct xtal_completion, status) + 2 &&
+		       offsetof(struct xtal_completion, flags) ==
+			       offsetof(struct xtal_completion, status) + 3 &&
+		       offsetof(struct xtal_completion, target) ==
+			       offsetof(struct xtal_completion, status) + 4,
+	       "status, opcode, flags and target are a word");
+
 /* What of an operation its completion shows. */
 struct tag {
 	uint64_t user, mark; /* xtal_mark() */
 };
-
-/* Under the lock. c is the place in the completion queue, filled but for the queue's own. */
-static inline void complete(struct xtal_queue *q, struct xtal_completion *c)
-{
-	c->queue_id = q->id;
-	xtal_cq_push(&q->cq);
-}
 
 void xtal_queue_complete(struct xtal_queue *q, struct xtal_completion *c)
 {
@@ -38,7 +40,7 @@ void xtal_queue_complete(struct xtal_queue *q, struct xtal_completion *c)
 
 	if (status)
 		xtal_bump(&q->failed, 1);
-	complete(q, c);
+	xtal_cq_push(&q->cq);
 	if (xtal_unlikely(status) && q->share)
 		xtal_queue_stop(q);
 }
@@ -160,31 +162,37 @@ static inline void fetch_for_store(uint64_t addr)
 #endif
 }
 
-/*
- * The owner has entered: may it do an operation with 8 bytes by plain instructions? first8: how
- * many addresses of the segment allow that.
- */
-static inline bool hits(const struct xtal_queue *q, struct xtal_key key, uint64_t addr,
-			uint64_t first8, uint64_t local)
+/* The translation used last is for this target. */
+static inline bool knows(const struct xtal_queue *q, struct xtal_key key)
+{
+	const struct xtal_xlat *t = q->xlats.last;
+
+	return xtal_likely(t->key.a == key.a) && xtal_likely(t->key.b == key.b);
+}
+
+/* With that one: may the owner, who has entered, do an operation with 8 bytes in a short way? first8: at
+ * how many addresses of the segment. */
+static inline bool hits(const struct xtal_queue *q, uint64_t addr, uint64_t first8, uint64_t local)
 {
 	const struct xtal_xlat *t = q->xlats.last;
 	const struct xtal_local *l = q->xlats.mine;
 
-	return xtal_likely(t->key.a == key.a && t->key.b == key.b && addr - t->lo < first8 &&
-			   addr % 8 == 0 && local - l->lo < l->any8 && !q->first &&
-			   atomic_load_explicit(&q->accepted, memory_order_relaxed) != q->limit);
+	return xtal_likely(addr - t->lo < first8) && xtal_likely(addr % 8 == 0) &&
+	       xtal_likely(local - l->lo < l->any8) && xtal_likely(!q->first) &&
+	       xtal_likely(atomic_load_explicit(&q->accepted, memory_order_relaxed) != q->limit);
 }
 
-/* Announce, fence, look: the first steps of exec.c. False: the announcement is withdrawn. */
-static inline bool begin(struct xtal_queue *q, const struct xtal_xlat *t,
-			 const struct xtal_local *l)
+/* Announce, fence, look: the first steps of exec.c. False: end() withdraws the announcement. */
+static inline bool begin(struct xtal_queue *q, const struct xtal_xlat *t)
 {
+	const struct xtal_local *l = q->xlats.mine;
+
 	atomic_store_explicit(&q->lane.local, l->announce, memory_order_relaxed);
 	atomic_store_explicit(&t->activity->word, t->announce, memory_order_relaxed);
 	xtal_lane_fence(false);
 	/* Acquire: the memory is touched after the look. Partner: unregister bumps, then fences. */
-	return xtal_likely(atomic_load_explicit(t->slot_word, memory_order_acquire) == t->word &&
-			   atomic_load_explicit(l->slot_word, memory_order_acquire) == l->word);
+	return xtal_likely(atomic_load_explicit(t->slot_word, memory_order_acquire) == t->word) &&
+	       xtal_likely(atomic_load_explicit(l->slot_word, memory_order_acquire) == l->word);
 }
 
 /* False: the owner has exchanged its pages meanwhile, while we were stopped. */
@@ -198,73 +206,110 @@ static inline bool end(struct xtal_queue *q, const struct xtal_xlat *t)
 	return xtal_likely(word == t->word) || !xtal_activity_was_cut(t->activity);
 }
 
-/* One more operation with 8 bytes is over: its completion; leaves. */
-static inline void succeed(struct xtal_queue *q, const struct xtal_xlat *t, enum xtal_opcode opcode,
-			   struct tag tag, bool shared)
-{
-	struct xtal_completion *c = xtal_cq_place(&q->cq);
+/* How far an operation with 8 bytes came. */
+enum went {
+	WENT_WELL,  /* done, and not inside any more */
+	WENT_TOLD,  /* done, but somebody waits for completions: tell_and_leave() */
+	WENT_ASIDE, /* inside, and nothing happened: another way may be open */
+	WENT_OUT,   /* not inside, nothing happened */
+};
 
-	c->user = tag.user;
-	c->len = 8;
-	c->status = XTAL_OK;
-	c->opcode = (uint8_t)opcode;
-	c->flags = (uint8_t)(tag.mark >> 32);
-	if (shared)
-		c->target = (uint32_t)tag.mark;
-	c->peer = t->peer;
-	xtal_bump(&t->moved->words, 1);
-	xtal_bump(&q->accepted, 1);
-	complete(q, c);
+/* Inside; leaves. */
+static __attribute__((noinline)) int tell_and_leave(struct xtal_queue *q)
+{
+	xtal_cq_notify(&q->cq);
 	xtal_bias_leave(&q->lock);
+	return 0;
 }
 
-static int not_now(struct xtal_queue *q)
+/* One more is over, nothing is under way beside it: its completion. */
+static inline __attribute__((always_inline)) enum went succeed(struct xtal_queue *q,
+							       const struct xtal_xlat *t,
+							       enum xtal_opcode opcode,
+							       struct tag tag, bool shared)
+{
+	uint64_t accepted = atomic_load_explicit(&q->accepted, memory_order_relaxed);
+	struct xtal_completion *c = &q->cq.ring[accepted & q->cq.mask];
+	char *status = (char *)c + offsetof(struct xtal_completion, status);
+
+	c->user = tag.user;
+	if (shared) {
+		uint64_t word = tag.mark | XTAL_OK | (uint64_t)opcode << 16;
+
+		memcpy(status, &word, sizeof(word));
+	} else {
+		c->status = XTAL_OK;
+		c->opcode = (uint8_t)opcode;
+		c->flags = 0;
+	}
+	c->report = t->of8;
+	xtal_bump(&t->moved->words, 1);
+	atomic_store_explicit(&q->accepted, accepted + 1, memory_order_relaxed);
+	/* Partner: the consumer's acquire load. */
+	atomic_store_explicit(&q->cq.tail, accepted + 1, memory_order_release);
+	if (xtal_unlikely(q->cq.notify))
+		return WENT_TOLD;
+	xtal_bias_leave(&q->lock);
+	return WENT_WELL;
+}
+
+static inline enum went not_now(struct xtal_queue *q)
 {
 	xtal_bias_leave(&q->lock);
-	return -ENOENT;
+	return WENT_OUT;
+}
+
+/* What is left to do after it went; 0, or -ENOENT: nothing happened. */
+static inline __attribute__((always_inline)) int settle(struct xtal_queue *q, enum went went)
+{
+	if (xtal_likely(went == WENT_WELL))
+		return 0;
+	return went == WENT_TOLD ? tell_and_leave(q) : -ENOENT;
 }
 
 /*
  * The same by process_vm_writev. After a system call little of our code is left in the first
  * caches, so this is short, and calls nothing. Inside; leaves.
  */
-static __attribute__((noinline)) int put8_by_cma(struct xtal_queue *q, struct xtal_key key,
-						 uint64_t addr, uint64_t local, struct tag tag,
-						 bool shared)
+static inline __attribute__((always_inline)) enum went put8_by_cma(struct xtal_queue *q,
+								   uint64_t addr, uint64_t local,
+								   struct tag tag, bool shared)
 {
 	struct xtal_os_iov mine = { .base = (void *)(uintptr_t)local, .len = 8 };
 	const struct xtal_xlat *t = q->xlats.last;
 	struct xtal_shared_iov *theirs;
 	bool moved = false;
 
-	if (!hits(q, key, addr, t->put8_by_cma, local))
+	if (!hits(q, addr, t->put8_by_cma, local))
 		return not_now(q);
 	theirs = &t->activity->iov[1]; /* the last word's, which is all there is */
 	atomic_store_explicit(&theirs->base, addr, memory_order_relaxed);
 	atomic_store_explicit(&theirs->len, 8, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release); /* the vector stands before the word */
-	if (begin(q, t, q->xlats.mine) && !xtal_os_life_ended(t->reach.life))
+	if (begin(q, t) && !xtal_os_life_ended(t->reach.life))
 		moved = xtal_os_peer_write1(t->reach.pid, &mine, theirs) == 8;
 	if (!end(q, t) || !moved) /* post tries again, and tells what is wrong */
 		return not_now(q);
-	succeed(q, t, XTAL_OP_WRITE, tag, shared);
-	return 0;
+	return succeed(q, t, XTAL_OP_WRITE, tag, shared);
 }
 
-/* Two functions call it: without the word the compiler makes a third one of it. */
-static inline __attribute__((always_inline)) int put8(struct xtal_queue *q, struct xtal_key key,
-						      uint64_t addr, uint64_t local, struct tag tag,
-						      bool shared)
+/* By plain instructions. */
+static inline __attribute__((always_inline)) enum went put8(struct xtal_queue *q,
+							    struct xtal_key key, uint64_t addr,
+							    uint64_t local, struct tag tag,
+							    bool shared)
 {
 	const struct xtal_xlat *t;
 
 	if (xtal_unlikely(!xtal_bias_enter(&q->lock))) /* in a forked child nobody enters */
-		return -ENOENT;
+		return WENT_OUT;
 	t = q->xlats.last; /* not before: whoever has the lock may free it */
 	fetch_for_store(addr + t->shift);
-	if (xtal_unlikely(!hits(q, key, addr, t->put8, local)))
-		return put8_by_cma(q, key, addr, local, tag, shared);
-	if (!begin(q, t, q->xlats.mine)) {
+	if (xtal_unlikely(!knows(q, key)))
+		return not_now(q);
+	if (xtal_unlikely(!hits(q, addr, t->put8, local)))
+		return WENT_ASIDE;
+	if (!begin(q, t)) {
 		end(q, t);
 		return not_now(q);
 	}
@@ -273,35 +318,69 @@ static inline __attribute__((always_inline)) int put8(struct xtal_queue *q, stru
 			 *(const word8_anywhere *)(uintptr_t)local, __ATOMIC_RELEASE);
 	if (!end(q, t))
 		return not_now(q);
-	succeed(q, t, XTAL_OP_WRITE, tag, shared);
-	return 0;
+	return succeed(q, t, XTAL_OP_WRITE, tag, shared);
 }
 
-int xtal_queue_put8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
-		    uint64_t user)
+/* Inside; leaves. */
+static __attribute__((noinline)) int put8_otherwise(struct xtal_queue *q, uint64_t user,
+						    uint64_t *addr, uint64_t *local)
 {
-	return put8(q, key, addr, local, (struct tag){ .user = user }, false);
+	enum went went = put8_by_cma(q, *addr, *local, (struct tag){ .user = user }, false);
+
+	if (settle(q, went) == 0)
+		return 0;
+	return q->long_way(q->owner, XTAL_OP_WRITE, addr, local);
 }
 
-int xtal_queue_put8_marked(struct xtal_queue *q, uint64_t name, uint64_t addr, uint64_t local,
-			   uint64_t user, uint64_t mark)
+int xtal_queue_put8(struct xtal_queue *q, uint64_t user, uint64_t *addr, uint64_t *local,
+		    struct xtal_key key)
 {
-	return put8(q, (struct xtal_key){ name, 0 }, addr, local, (struct tag){ user, mark }, true);
+	enum went went = put8(q, key, *addr, *local, (struct tag){ .user = user }, false);
+
+	if (xtal_likely(went == WENT_WELL))
+		return 0;
+	if (went == WENT_TOLD)
+		return tell_and_leave(q);
+	if (went == WENT_ASIDE)
+		return put8_otherwise(q, user, addr, local);
+	return q->long_way(q->owner, XTAL_OP_WRITE, addr, local);
 }
 
-static inline __attribute__((always_inline)) int get8(struct xtal_queue *q, struct xtal_key key,
-						      uint64_t addr, uint64_t local, struct tag tag,
-						      bool shared)
+/* Inside; leaves. */
+static __attribute__((noinline)) int put8_marked_otherwise(struct xtal_queue *q, uint64_t addr,
+							   uint64_t local, uint64_t user,
+							   uint64_t mark)
+{
+	return settle(q, put8_by_cma(q, addr, local, (struct tag){ user, mark }, true));
+}
+
+int xtal_queue_put8_marked(struct xtal_queue *q, uint64_t addr, uint64_t local, uint64_t user,
+			   uint64_t mark, uint64_t name)
+{
+	enum went went = put8(q, (struct xtal_key){ name, 0 }, addr, local,
+			      (struct tag){ user, mark }, true);
+
+	if (xtal_unlikely(went == WENT_ASIDE))
+		return put8_marked_otherwise(q, addr, local, user, mark);
+	return settle(q, went);
+}
+
+static inline __attribute__((always_inline)) enum went get8(struct xtal_queue *q,
+							    struct xtal_key key, uint64_t addr,
+							    uint64_t local, struct tag tag,
+							    bool shared)
 {
 	const struct xtal_xlat *t;
 	uint64_t value;
 
 	if (xtal_unlikely(!xtal_bias_enter(&q->lock))) /* in a forked child nobody enters */
-		return -ENOENT;
+		return WENT_OUT;
 	t = q->xlats.last;
-	if (xtal_unlikely(!hits(q, key, addr, t->get8, local)))
+	if (xtal_unlikely(!knows(q, key)))
 		return not_now(q);
-	if (!begin(q, t, q->xlats.mine)) {
+	if (xtal_unlikely(!hits(q, addr, t->get8, local)))
+		return not_now(q);
+	if (!begin(q, t)) {
 		end(q, t);
 		return not_now(q);
 	}
@@ -310,33 +389,40 @@ static inline __attribute__((always_inline)) int get8(struct xtal_queue *q, stru
 	*(word8_anywhere *)(uintptr_t)local = value;
 	if (!end(q, t)) /* it may be of pages that are nobody's any more: read again */
 		return not_now(q);
-	succeed(q, t, XTAL_OP_READ, tag, shared);
-	return 0;
+	return succeed(q, t, XTAL_OP_READ, tag, shared);
 }
 
-int xtal_queue_get8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
-		    uint64_t user)
+int xtal_queue_get8(struct xtal_queue *q, uint64_t user, uint64_t *addr, uint64_t *local,
+		    struct xtal_key key)
 {
-	return get8(q, key, addr, local, (struct tag){ .user = user }, false);
+	enum went went = get8(q, key, *addr, *local, (struct tag){ .user = user }, false);
+
+	if (xtal_likely(went == WENT_WELL))
+		return 0;
+	if (went == WENT_TOLD)
+		return tell_and_leave(q);
+	return q->long_way(q->owner, XTAL_OP_READ, addr, local);
 }
 
-int xtal_queue_get8_marked(struct xtal_queue *q, uint64_t name, uint64_t addr, uint64_t local,
-			   uint64_t user, uint64_t mark)
+int xtal_queue_get8_marked(struct xtal_queue *q, uint64_t addr, uint64_t local, uint64_t user,
+			   uint64_t mark, uint64_t name)
 {
-	return get8(q, (struct xtal_key){ name, 0 }, addr, local, (struct tag){ user, mark }, true);
+	return settle(q, get8(q, (struct xtal_key){ name, 0 }, addr, local,
+			      (struct tag){ user, mark }, true));
 }
 
 /* The addition may have gone to pages that are nobody's any more, and must not be repeated. */
-static __attribute__((noinline)) int add8_failed(struct xtal_queue *q, uint64_t addr,
-						 struct tag tag)
+static __attribute__((noinline)) enum went add8_failed(struct xtal_queue *q, uint64_t addr,
+						       struct tag tag)
 {
 	const struct xtal_xlat *t = q->xlats.last;
 	struct xtal_completion *c = xtal_cq_place(&q->cq);
 
 	*c = (struct xtal_completion){ .user = tag.user,
-				       .target = (uint32_t)tag.mark,
+				       .target = (uint32_t)(tag.mark >> 32),
 				       .opcode = XTAL_OP_FAA,
-				       .status = XTAL_REMOTE_ACCESS };
+				       .status = XTAL_REMOTE_ACCESS,
+				       .report.queue_id = q->told_id };
 	xtal_tell_op(q,
 		     &(struct xtal_op){ .opcode = XTAL_OP_FAA,
 					.len = 8,
@@ -346,21 +432,22 @@ static __attribute__((noinline)) int add8_failed(struct xtal_queue *q, uint64_t 
 	xtal_xlat_stale(&q->xlats, q->xlats.last);
 	xtal_queue_complete(q, c);
 	xtal_bias_leave(&q->lock);
-	return 0;
+	return WENT_WELL;
 }
 
-static inline __attribute__((always_inline)) int add8(struct xtal_queue *q, struct xtal_key key,
-						      uint64_t addr, uint64_t local, uint64_t value,
-						      struct tag tag, bool shared)
+static inline __attribute__((always_inline)) enum went add8(struct xtal_queue *q,
+							    struct xtal_key key, uint64_t addr,
+							    uint64_t local, uint64_t value,
+							    struct tag tag, bool shared)
 {
 	const struct xtal_xlat *t;
 
 	if (xtal_unlikely(!xtal_bias_enter(&q->lock))) /* in a forked child nobody enters */
-		return -ENOENT;
+		return WENT_OUT;
 	t = q->xlats.last;
-	if (!hits(q, key, addr, t->add8, local))
+	if (!knows(q, key) || !hits(q, addr, t->add8, local))
 		return not_now(q);
-	if (!begin(q, t, q->xlats.mine)) {
+	if (!begin(q, t)) {
 		end(q, t);
 		return not_now(q);
 	}
@@ -368,19 +455,18 @@ static inline __attribute__((always_inline)) int add8(struct xtal_queue *q, stru
 		__atomic_fetch_add((word8 *)(uintptr_t)(addr + t->shift), value, __ATOMIC_SEQ_CST);
 	if (!end(q, t))
 		return add8_failed(q, addr, tag);
-	succeed(q, t, XTAL_OP_FAA, tag, shared);
-	return 0;
+	return succeed(q, t, XTAL_OP_FAA, tag, shared);
 }
 
 int xtal_queue_add8(struct xtal_queue *q, struct xtal_key key, uint64_t addr, uint64_t local,
 		    uint64_t user, uint64_t value)
 {
-	return add8(q, key, addr, local, value, (struct tag){ .user = user }, false);
+	return settle(q, add8(q, key, addr, local, value, (struct tag){ .user = user }, false));
 }
 
-int xtal_queue_add8_marked(struct xtal_queue *q, uint64_t name, uint64_t addr, uint64_t local,
-			   uint64_t user, uint64_t mark, uint64_t value)
+int xtal_queue_add8_marked(struct xtal_queue *q, uint64_t addr, uint64_t local, uint64_t user,
+			   uint64_t mark, uint64_t name, uint64_t value)
 {
-	return add8(q, (struct xtal_key){ name, 0 }, addr, local, value, (struct tag){ user, mark },
-		    true);
+	return settle(q, add8(q, (struct xtal_key){ name, 0 }, addr, local, value,
+			      (struct tag){ user, mark }, true));
 }

@@ -41,6 +41,8 @@ int xtal_queue_create(struct xtal_context *ctx, const struct xtal_queue_attr *at
 		return -ENOMEM;
 	memset(q, 0, sizeof(*q));
 	q->ctx = ctx;
+	q->owner = attr->owner;
+	q->long_way = attr->long_way;
 	q->depth = attr->depth;
 	q->mask = attr->domain ? xtal_domain_mask(attr->domain) : xtal_domain_all();
 	q->timeout_ns = (uint64_t)timeout * 1000000;
@@ -74,6 +76,7 @@ int xtal_queue_create(struct xtal_context *ctx, const struct xtal_queue_attr *at
 	}
 	ctx->queue_count++;
 	q->id = ctx->next_queue_id++ & 0xfffff;
+	q->told_id = attr->cq ? attr->id : q->id;
 	xtal_lane_init(&q->lane);
 	xtal_list_append(&ctx->queues, &q->node);
 	xtal_unlock(&ctx->queues_lock);
@@ -208,8 +211,9 @@ static void retire(struct xtal_queue *q)
 				       .flags = p->op.flags,
 				       .target = p->op.target,
 				       .status = (uint16_t)(flushed ? XTAL_FLUSHED : status),
-				       .len = status || flushed ? 0 : p->len,
-				       .peer = p->peer };
+				       .report = { .len = status || flushed ? 0 : p->len,
+						   .queue_id = q->told_id,
+						   .peer = p->peer } };
 	q->first = p->next;
 	if (q->last == &p->next)
 		q->last = &q->first;

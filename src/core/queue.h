@@ -33,10 +33,13 @@ struct xtal_queue_attr {
 	uint32_t depth;      /* operations accepted and not yet polled, 1..XTAL_MAX_QUEUE_DEPTH */
 	uint32_t timeout_ms; /* without progress; 0: the configured default */
 	const struct xtal_domain *domain; /* whose pipelines to use; NULL: all */
+	void *owner;                      /* the front-end's */
+	/* What xtal_queue_put8() and get8() do, and return, when their way is not open. */
+	int (*long_way)(void *owner, enum xtal_opcode opcode, uint64_t *addr, uint64_t *local);
 	/* The rest is for queues with a shared completion queue. */
 	struct xtal_shared_cq *cq; /* outlives the queue; NULL: one of its own, and no states */
-	void *owner;               /* the front-end's; in each record of this queue */
 	uint32_t id;               /* as records and peers are told; of a jetty: its own */
+	uint64_t stamp;            /* in the signature of its completions */
 	bool jetty;                /* its messages come from a jetty: receivers are told */
 	bool error_suspend;        /* an error suspends instead of ending in ERROR */
 	bool datagram;             /* a message that cannot be delivered is dropped, and succeeds */
@@ -90,32 +93,36 @@ XTAL_INTERNAL_API int xtal_queue_submit(struct xtal_queue *queue, const struct x
 
 /*
  * A write or read of 8 bytes, or adding value to 8 bytes (local: where the old ones go), in the cheapest
- * way: 0, as above; -ENOENT when this way is not open now, and nothing happened: post it. The way
- * is open to the thread that posts most, to a target whose key came with the operation before.
+ * way: 0, as above. It is open to the thread that posts most, to a target whose key came with the
+ * operation before. Otherwise nothing has happened, and they end with attr.long_way: given the
+ * addresses where they are, the front-end finds its arguments again without having kept them, and
+ * the two need no registers saved. add8: -ENOENT, post it.
  */
-XTAL_INTERNAL_API int xtal_queue_put8(struct xtal_queue *queue, struct xtal_key key, uint64_t addr,
-				      uint64_t local, uint64_t user);
-XTAL_INTERNAL_API int xtal_queue_get8(struct xtal_queue *queue, struct xtal_key key, uint64_t addr,
-				      uint64_t local, uint64_t user);
+XTAL_INTERNAL_API int xtal_queue_put8(struct xtal_queue *queue, uint64_t user, uint64_t *addr,
+				      uint64_t *local, struct xtal_key key);
+XTAL_INTERNAL_API int xtal_queue_get8(struct xtal_queue *queue, uint64_t user, uint64_t *addr,
+				      uint64_t *local, struct xtal_key key);
 XTAL_INTERNAL_API int xtal_queue_add8(struct xtal_queue *queue, struct xtal_key key, uint64_t addr,
 				      uint64_t local, uint64_t user, uint64_t value);
 
 /*
- * The same for queues with a shared completion queue. name: key.a, key.b is 0. mark: what of an
+ * The same for queues with a shared completion queue; otherwise all return -ENOENT. name: key.a, key.b is 0. mark: what of an
  * operation its record shows, xtal_mark(). All of it in registers: what is put together in memory
  * from smaller parts has to wait there, 4 ns.
  */
-XTAL_INTERNAL_API int xtal_queue_put8_marked(struct xtal_queue *queue, uint64_t name, uint64_t addr,
-					     uint64_t local, uint64_t user, uint64_t mark);
-XTAL_INTERNAL_API int xtal_queue_get8_marked(struct xtal_queue *queue, uint64_t name, uint64_t addr,
-					     uint64_t local, uint64_t user, uint64_t mark);
-XTAL_INTERNAL_API int xtal_queue_add8_marked(struct xtal_queue *queue, uint64_t name, uint64_t addr,
+XTAL_INTERNAL_API int xtal_queue_put8_marked(struct xtal_queue *queue, uint64_t addr,
 					     uint64_t local, uint64_t user, uint64_t mark,
-					     uint64_t value);
-/* flags: XTAL_OP_UNSIGNALLED or 0. */
+					     uint64_t name);
+XTAL_INTERNAL_API int xtal_queue_get8_marked(struct xtal_queue *queue, uint64_t addr,
+					     uint64_t local, uint64_t user, uint64_t mark,
+					     uint64_t name);
+XTAL_INTERNAL_API int xtal_queue_add8_marked(struct xtal_queue *queue, uint64_t addr,
+					     uint64_t local, uint64_t user, uint64_t mark,
+					     uint64_t name, uint64_t value);
+/* Where a completion has them. flags: XTAL_OP_UNSIGNALLED or 0. */
 static inline uint64_t xtal_mark(uint32_t target, uint8_t flags)
 {
-	return (uint64_t)flags << 32 | target;
+	return (uint64_t)target << 32 | (uint64_t)flags << 24;
 }
 
 /*

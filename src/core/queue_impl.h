@@ -73,6 +73,7 @@ struct xtal_queue {
 	_Atomic bool busy;    /* first != NULL: a hint for pollers */
 	_Atomic bool ticking; /* in the agent's list */
 	uint32_t depth, id;
+	uint32_t told_id; /* as completions say */
 	_Atomic uint64_t accepted;
 	uint64_t limit; /* up to here, operations are accepted without a look at those taken */
 	struct xtal_pending *first; /* in flight and waiting, oldest first */
@@ -102,6 +103,9 @@ struct xtal_queue {
 	struct xtal_queue *run_next; /* pipeline: under its lock */
 	_Atomic uint64_t wait_for;   /* what, see xtal_link_wait(); under the link's lock */
 	enum xtal_kick_state kick;
+
+	void *owner; /* these two as in xtal_queue_attr */
+	int (*long_way)(void *owner, enum xtal_opcode opcode, uint64_t *addr, uint64_t *local);
 
 	enum xtal_queue_state state; /* under the lock */
 	struct xtal_sharing *share;  /* NULL: it has a completion queue of its own */

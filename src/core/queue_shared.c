@@ -75,11 +75,11 @@ static uint32_t take(struct xtal_feed *s, uint32_t count, struct xtal_record *ou
 		r->user = c->user;
 		r->owner = q->share->owner;
 		r->local_id = q->share->public_id;
-		r->len = c->len;
+		r->len = c->report.len;
 		r->status = c->status;
 		r->opcode = c->opcode;
 		r->flags = flags;
-		r->peer = c->peer;
+		r->peer = c->report.peer;
 		r->target = c->target;
 		n++;
 	}
@@ -165,7 +165,7 @@ int xtal_queue_share(struct xtal_queue *q, const struct xtal_queue_attr *attr)
 	share->rnr_retry = attr->rnr_retry;
 	share->pause_ns = (attr->rnr_us ? attr->rnr_us : DEFAULT_RNR_US) * 1000ull;
 	share->kept_last = &share->kept;
-	share->signature = (struct xtal_signature){ attr->owner, attr->id, attr->jetty };
+	share->signature = (struct xtal_signature){ attr->owner, attr->stamp };
 	xtal_feed_attach(&share->feed, attr->cq, &queue_feed);
 	share->feed.places = &q->cq;
 	share->feed.signature = &share->signature;
@@ -186,7 +186,7 @@ static void mark(struct xtal_queue *q, enum xtal_status status)
 {
 	*xtal_cq_place(&q->cq) = (struct xtal_completion){ .status = (uint16_t)status,
 							   .opcode = XTAL_OP_NOP,
-							   .queue_id = q->id };
+							   .report.queue_id = q->told_id };
 	xtal_bump(&q->accepted, 1);
 	xtal_queue_close_post(q);
 	xtal_cq_push(&q->cq);

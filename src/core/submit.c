@@ -202,7 +202,9 @@ static bool end_now(struct xtal_queue *q, const struct xtal_op *op, uint32_t sta
 {
 	struct xtal_completion *c = xtal_cq_place(&q->cq);
 
-	*c = (struct xtal_completion){ .user = op->user, .status = (uint16_t)status };
+	*c = (struct xtal_completion){ .user = op->user,
+				       .status = (uint16_t)status,
+				       .report.queue_id = q->told_id };
 	complete_now(q, op, c);
 	return true;
 }
@@ -228,7 +230,7 @@ static bool exec_gathered(struct xtal_queue *q, const struct xtal_op *op, const 
 		status = scatter(q, l->sge, l->count, bytes, true);
 		if (status) {
 			c->status = (uint16_t)status;
-			c->len = 0;
+			c->report.len = 0;
 		}
 	}
 	complete_now(q, op, c);

@@ -231,7 +231,9 @@ int xtal_xlat_add(struct xtal_queue *q, const struct xtal_remote *r, struct xtal
 		.reach = grant->reach,
 		.announce = link->self ? xtal_lane_id(link->self->number, grant->slot)
 				       : (uint64_t)grant->slot + 1,
-		.peer = { .port = r->tid & 0xffff, .link_id = link->id },
+		.of8 = { .len = 8,
+			 .queue_id = q->told_id,
+			 .peer = { .port = r->tid & 0xffff, .link_id = link->id } },
 		.grant = grant,
 		.seat = seat,
 	};

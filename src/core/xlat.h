@@ -39,10 +39,10 @@ struct xtal_xlat {
 	uint64_t announce; /* what to write into the activity word */
 	struct xtal_activity *activity;
 	struct xtal_moved *moved;
-	struct xtal_peer peer;
-	uint64_t get8;        /* as put8, read */
-	uint64_t put8_by_cma; /* as put8, by process_vm_writev */
-	uint64_t hi;          /* 0: empty */
+	struct xtal_report of8; /* of an operation with 8 bytes */
+	uint64_t get8;          /* as put8, read */
+	uint64_t put8_by_cma;   /* as put8, by process_vm_writev */
+	uint64_t hi;            /* 0: empty */
 	struct xtal_eid eid;
 	uint32_t tid, token, index;
 	bool token_valid, full_fence;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Completion records: taken from the core, turned into foreign ones. */
+#include <stddef.h>
+#include <string.h>
+
 #include "base/export.h"
 #include "check.h"
 #include "perf.h"
@@ -77,23 +80,47 @@ static inline void fill(const struct ub_jfc *j, urma_cr_t *cr, const struct xtal
 	}
 }
 
+uint64_t ub_stamp(bool jetty)
+{
+	struct stamp {
+		urma_cr_opcode_t opcode;
+		urma_cr_flag_t flag;
+	} stamp;
+	uint64_t word;
+
+	_Static_assert(sizeof(stamp) == sizeof(word) &&
+			       offsetof(struct stamp, flag) ==
+				       offsetof(urma_cr_t, flag) - offsetof(urma_cr_t, opcode),
+		       "a stamp is two fields of the record");
+	memset(&stamp, 0, sizeof(stamp));
+	stamp.opcode = (urma_cr_opcode_t)UB_NO_OPCODE;
+	stamp.flag.bs.jetty = jetty;
+	memcpy(&word, &stamp, sizeof(word));
+	return word;
+}
+
+_Static_assert(offsetof(urma_cr_t, local_id) - offsetof(urma_cr_t, completion_len) ==
+			       offsetof(struct xtal_report, queue_id) &&
+		       offsetof(struct xtal_report, peer) == 8,
+	       "what a report begins with is two fields of the record");
+
 /* A request that succeeded. */
 static inline void fill_plain(const struct xtal_signature *by, urma_cr_t *cr,
 			      const struct xtal_completion *c)
 {
+	char *stamp = (char *)cr + offsetof(urma_cr_t, opcode);
+	char *report = (char *)cr + offsetof(urma_cr_t, completion_len);
+
 	cr->status = URMA_CR_SUCCESS;
 	cr->user_ctx = c->user;
-	cr->opcode = (urma_cr_opcode_t)UB_NO_OPCODE;
-	cr->flag.value = 0;
-	cr->flag.bs.jetty = by->jetty;
-	cr->completion_len = c->len;
-	cr->local_id = by->local_id;
+	memcpy(stamp, &by->stamp, sizeof(by->stamp));
+	memcpy(report, &c->report, offsetof(struct xtal_report, peer));
 	if (xtal_likely(c->target != 0))
 		ub_target_id(c->target, &cr->remote_id);
 	else
 		cr->remote_id = (urma_jetty_id_t){ 0 };
 	cr->imm_data = 0;
-	cr->tpn = c->peer.link_id;
+	cr->tpn = c->report.peer.link_id;
 	cr->user_data = (uintptr_t)by->owner;
 }
 

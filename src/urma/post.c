@@ -433,9 +433,9 @@ static inline __attribute__((always_inline)) bool make_brief(struct brief *b,
 	b->segment = seg->serial;
 	b->addr = there->addr;
 	b->local = here->addr;
-	b->mark = xtal_mark(target->index, 0);
+	b->mark = target->mark;
 	if (xtal_unlikely(!wr->flag.bs.complete_enable)) /* a branch costs less than the sum */
-		b->mark = xtal_mark(target->index, XTAL_OP_UNSIGNALLED);
+		b->mark |= xtal_mark(0, XTAL_OP_UNSIGNALLED);
 	return true;
 }
 
@@ -445,7 +445,7 @@ static __attribute__((noinline)) bool read_short(struct ub_sender *s, const urma
 
 	return wr->rw.src.num_sge == 1 && wr->rw.dst.num_sge == 1 &&
 	       make_brief(&b, s, wr, wr->rw.dst.sge, wr->rw.src.sge) &&
-	       xtal_queue_get8_marked(s->core, b.segment, b.addr, b.local, wr->user_ctx, b.mark) ==
+	       xtal_queue_get8_marked(s->core, b.addr, b.local, wr->user_ctx, b.mark, b.segment) ==
 		       0;
 }
 
@@ -454,7 +454,7 @@ static __attribute__((noinline)) bool add_short(struct ub_sender *s, const urma_
 	struct brief b;
 
 	return make_brief(&b, s, wr, wr->faa.src, wr->faa.dst) &&
-	       xtal_queue_add8_marked(s->core, b.segment, b.addr, b.local, wr->user_ctx, b.mark,
+	       xtal_queue_add8_marked(s->core, b.addr, b.local, wr->user_ctx, b.mark, b.segment,
 				      wr->faa.operand) == 0;
 }
 
@@ -474,7 +474,7 @@ static inline __attribute__((always_inline)) bool post_short(struct ub_sender *s
 	}
 	return wr->rw.src.num_sge == 1 && wr->rw.dst.num_sge == 1 &&
 	       make_brief(&b, s, wr, wr->rw.src.sge, wr->rw.dst.sge) &&
-	       xtal_queue_put8_marked(s->core, b.segment, b.addr, b.local, wr->user_ctx, b.mark) ==
+	       xtal_queue_put8_marked(s->core, b.addr, b.local, wr->user_ctx, b.mark, b.segment) ==
 		       0;
 }
 

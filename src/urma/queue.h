@@ -135,7 +135,6 @@ void ub_sender_close(struct ub_sender *s);
 urma_status_t ub_sender_modify(const char *function, struct ub_sender *s, urma_jetty_state_t state);
 urma_jetty_state_t ub_sender_state(const struct ub_sender *s);
 int ub_sender_flush(const char *function, struct ub_sender *s, int count, urma_cr_t *cr);
-
 urma_status_t ub_bind(const char *function, urma_jetty_t *jetty, urma_target_jetty_t *tjetty);
 urma_status_t ub_unbind(const char *function, urma_jetty_t *jetty);
 
@@ -146,5 +145,6 @@ bool ub_jfc_usable(const char *function, const struct ub_context *c, const urma_
 bool ub_jfc_active(const char *function, const urma_jfc_t *jfc);
 struct xtal_shared_cq *ub_jfc_use(const urma_jfc_t *jfc);
 void ub_jfc_unuse(const urma_jfc_t *jfc);
+uint64_t ub_stamp(bool jetty); /* what completions of a sender say */
 
 #endif

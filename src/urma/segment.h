@@ -43,6 +43,7 @@ struct ub_target {
 	urma_target_jetty_t pub;
 	uint32_t magic;
 	uint32_t index;           /* in the table of targets: records name it so */
+	uint64_t mark;            /* what of it a completion shows */
 	struct xtal_remote where; /* addr: the endpoint's address */
 	uint64_t serial;
 	struct ub_node node;

@@ -83,6 +83,7 @@ int ub_sender_open(struct ub_sender *s, struct xtal_endpoint *endpoint, struct u
 		.cq = ub_jfc_use(cfg->jfc),
 		.owner = (void *)(uintptr_t)s->pub,
 		.id = s->id,
+		.stamp = ub_stamp(s->jetty),
 		.jetty = s->jetty,
 		.error_suspend = cfg->flag.bs.error_suspend,
 		.rnr_retry = cfg->rnr_retry,

@@ -104,6 +104,7 @@ urma_target_jetty_t *ub_import(urma_context_t *ctx, const struct ub_import *what
 		.token_valid = token,
 	};
 	t->index = take_index(t);
+	t->mark = xtal_mark(t->index, 0);
 	t->serial = ub_serial();
 	t->magic = UB_TARGET_MAGIC;
 	ub_context_hold(c);

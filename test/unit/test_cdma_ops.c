@@ -266,9 +266,7 @@ static void make_ready(unsigned count)
 		core.ready[(110 + i) % XTAL_ARRAY_SIZE(core.ready)] = (struct xtal_completion){
 			.user = 1000 + i,
 			.status = (uint16_t)(i % 17),
-			.len = i,
-			.queue_id = 5,
-			.peer = { .port = 6, .link_id = 7 },
+			.report = { .len = i, .queue_id = 5, .peer = { .port = 6, .link_id = 7 } },
 		};
 	core.ready_count = count;
 }

@@ -64,11 +64,14 @@ static int teardown(void **state)
 	       xtal_context_close(&w->ctx);
 }
 
+#define STAMP 0xaff00d5u
+
 static struct xtal_queue *new_queue(struct world *w, struct xtal_queue_attr attr)
 {
 	struct xtal_queue *q = NULL;
 
 	attr.cq = w->cq;
+	attr.stamp = STAMP;
 	attr.depth = attr.depth ? attr.depth : 8;
 	assert_int_equal(xtal_queue_create(w->ctx, &attr, &q), 0);
 	return q;
@@ -191,7 +194,8 @@ static uint32_t take_plain(struct world *w, uint32_t count, uint64_t *users, uin
 	assert_true(run.count <= count);
 	for (; n < run.count && xtal_completion_is_plain(&run.first[n]); n++)
 		users[n] = run.first[n].user;
-	*id = by->local_id;
+	*id = run.first->report.queue_id;
+	assert_int_equal(by->stamp, STAMP);
 	xtal_shared_cq_polled(w->cq, count, n);
 	return n;
 }
