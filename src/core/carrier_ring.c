@@ -119,7 +119,7 @@ static bool ring_send_short(struct xtal_link *link, const struct xtal_request *r
 
 	need_models(link);
 	/* There is room for either form. */
-	if (link->ping || xtal_ring_reserve(&link->ring, request->len, &slot) ||
+	if (link->ping || !xtal_ring_has_room(&link->ring, request->len) ||
 	    !xtal_requester_submit_sent(&link->requester, request, now, &m))
 		return false;
 	if (xtal_ring_reserve_short(&link->ring, &slot) ||

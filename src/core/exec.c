@@ -185,6 +185,8 @@ bool xtal_exec_now(struct xtal_queue *q, const struct xtal_op *op, struct xtal_c
 			return failed(q, c, op, XTAL_LOCAL_ACCESS, NULL);
 		l = &xtal_local_own;
 	}
+	if (t && op->len == 8)
+		t->key = op->key; /* the next one may use the short way */
 	if (!t || !(t->inline_ops >> op->opcode & 1))
 		return false;
 	/* Atomics are one instruction: there is no other way to execute them. */

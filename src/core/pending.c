@@ -189,7 +189,7 @@ static struct xtal_local *local_of(struct xtal_queue *q, const struct xtal_op *o
 
 static bool start(struct xtal_queue *q, struct xtal_pending *p)
 {
-	struct xtal_op plain = p->op;
+	struct xtal_op plain;
 	struct xtal_local *l;
 	struct xtal_xlat *t, *unused;
 	uint32_t status;
@@ -274,6 +274,7 @@ static bool start(struct xtal_queue *q, struct xtal_pending *p)
 	}
 	if (!my_turn(q, NULL))
 		return false;
+	plain = p->op;
 	plain.flags &= (uint8_t)~XTAL_OP_NOTIFY;
 	if (p->op.len <= xtal_config()->inline_bytes || xtal_op_is_atomic(p->op.opcode))
 		return run_short(q, p, &plain);

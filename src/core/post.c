@@ -142,12 +142,6 @@ int xtal_queue_post(struct xtal_queue *q, const struct xtal_op *op)
 	if (xtal_unlikely(q->foreign))
 		return -ECHILD;
 	xtal_bias_lock_own(&q->lock);
-	if (op->len == 8) { /* the next one may use the short way */
-		struct xtal_xlat *t = xtal_xlat_find(&q->xlats, &op->remote, 8);
-
-		if (t)
-			t->key = op->key;
-	}
 	return post_locked(q, op);
 }
 

@@ -365,12 +365,6 @@ int xtal_queue_submit(struct xtal_queue *q, const struct xtal_op *op)
 		return -ECHILD;
 	local_of(op, &l);
 	xtal_bias_lock_own(&q->lock);
-	if (op->len == 8) { /* the next one may use the short way */
-		struct xtal_xlat *t = xtal_xlat_find(&q->xlats, &op->remote, 8);
-
-		if (t)
-			t->key = op->key;
-	}
 	if (!xtal_queue_has_room(q))
 		err = accept_stopped(q, op, &l);
 	else if (!exec_at_once(q, op, &l) && !send_at_once(q, op, &l))

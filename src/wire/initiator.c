@@ -232,11 +232,23 @@ static enum xtal_initiator_frame next_when_up(struct xtal_initiator *i, uint64_t
 	return XTAL_INITIATOR_NOTHING;
 }
 
+/* The usual answer after the last frame. */
+static bool has_nothing(const struct xtal_initiator *i)
+{
+	const struct xtal_requester *r = i->config.requester;
+
+	return i->state == XTAL_SESSION_UP && !i->ping_due && !i->closing && r->next == r->tail;
+}
+
 bool xtal_initiator_next_frame(struct xtal_initiator *i, uint64_t now,
 			       struct xtal_session_frame *out)
 {
 	struct xtal_handshake hello;
 
+	if (has_nothing(i)) {
+		i->shown = XTAL_INITIATOR_NOTHING;
+		return false;
+	}
 	out->payload = out->cookie = out->local_offset = out->addr = 0;
 	i->shown = XTAL_INITIATOR_NOTHING;
 	switch (i->state) {
