@@ -321,7 +321,7 @@ void xtal_os_epoll_remove(int epfd, int fd)
 	epoll_ctl(epfd, EPOLL_CTL_DEL, fd, &unused);
 }
 
-/* Milliseconds, rounded up, for kernels (before 5.11) without epoll_pwait2. */
+/* Milliseconds, rounded up, where there is no epoll_pwait2 (before Linux 5.11) or it is not permitted. */
 static int wait_ms(int epfd, struct epoll_event *events, int max, uint64_t deadline)
 {
 	uint64_t ms = remaining(deadline) / NS_PER_MS;
@@ -340,7 +340,8 @@ static int wait_ns(int epfd, struct epoll_event *events, int max, uint64_t deadl
 	int n = (int)syscall(SYS_epoll_pwait2, epfd, events, max,
 			     deadline == UINT64_MAX ? NULL : &left, NULL, 0ul);
 
-	if (n >= 0 || errno != ENOSYS)
+	/* Filters of system calls that are older than this one answer EPERM, or what they like. */
+	if (n >= 0 || errno == EINTR)
 		return n;
 #endif
 	return wait_ms(epfd, events, max, deadline);
