@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "os/adopt_impl.h"
+#include "os/poll.h"
 #include "os/proc.h"
 #include "os/thread.h"
 #include "os/vm.h"
@@ -228,12 +229,12 @@ static void read_keeper(struct xtal_os_adopter *a)
 static bool await_events(const struct xtal_os_adopter *a, struct pollfd *fds, uint64_t *looked)
 {
 	static const struct timespec at_once;
-	long n;
+	int n;
 
 	if (atomic_load_explicit(&a->pair.on, memory_order_relaxed))
 		*looked = 0;
 
-	n = syscall(SYS_ppoll, fds, 3ul, *looked ? &at_once : NULL, NULL, 0ul);
+	n = xtal_os_poll(fds, 3, *looked ? &at_once : NULL);
 	if (n > 0) {
 		*looked = xtal_os_now();
 		return true;

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "os/proc.h"
 #include "os/cancel.h"
+#include "os/poll.h"
 #include "os/sock.h"
 
 #include <dirent.h>
@@ -66,11 +67,12 @@ int xtal_os_peer_pidfd(int sock, int pid, int *fd)
 bool xtal_os_pidfd_dead(int pidfd)
 {
 	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
+	static const struct timespec at_once;
 	struct pollfd p = { .fd = pidfd, .events = POLLIN };
 	int n;
 
 	do {
-		n = poll(&p, 1, 0);
+		n = xtal_os_poll(&p, 1, &at_once);
 	} while (n < 0 && errno == EINTR);
 	return n > 0 && (p.revents & (POLLIN | POLLHUP));
 }

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "os/cancel.h"
+#include "os/poll.h"
 #include "os/proc.h"
 #include "os/sock.h"
 
@@ -235,9 +236,10 @@ int xtal_os_event_create(int *fd)
  * them blocking. Never shared with another process: between this look and the call it could. */
 static bool event_can(int fd, short what)
 {
+	static const struct timespec at_once;
 	struct pollfd p = { .fd = fd, .events = what };
 
-	return poll(&p, 1, 0) > 0 && (p.revents & what);
+	return xtal_os_poll(&p, 1, &at_once) > 0 && (p.revents & what);
 }
 
 /* Not writable: the counter is full, so it is signalled already. */
@@ -373,6 +375,8 @@ int xtal_os_wait_readable(int fd, uint64_t deadline)
 		struct timespec left = to_timespec(remaining(deadline));
 
 		n = ppoll(&p, 1, deadline == UINT64_MAX ? NULL : &left, NULL);
+		if (n < 0 && errno == EINVAL)
+			n = xtal_os_poll_without(&p, 1, deadline == UINT64_MAX ? NULL : &left);
 	} while ((n < 0 && errno == EINTR) || (n == 0 && remaining(deadline) > 0));
 	if (n < 0)
 		return -errno;

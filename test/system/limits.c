@@ -4,6 +4,7 @@
  * crashes, or burns the processor.
  */
 /* ctest: timeout=240 serial */
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -185,6 +186,63 @@ static void little_address_space(void **state)
 	}
 	print_message("%u times refused, %u times it worked\n", s->refused, s->worked);
 	end_owner(s, owner);
+}
+
+/* Programs that have opened all they need may forbid themselves more, some or all: nothing that is
+ * there stops working. */
+static int forbids_itself_more(void *arg)
+{
+	struct scene *s = arg;
+	struct dma_seg *local, remote = peer_remote(&s->owner.export, 0, SEGMENT);
+	struct dma_queue *first, *second;
+	char *memory, *moved;
+	struct dma_cr cr;
+	struct peer p;
+
+	setenv("XTAL_LOG", "/dev/null", 1);
+	setenv("XTAL_ADOPT", "always", 1);
+	setenv("XTAL_PIPELINES", "1", 1); /* another one needs a link of its own */
+	peer_open(&p);
+	memory = peer_memory(PEER_CMA, SEGMENT);
+	local = peer_register(&p, memory, SEGMENT, NULL);
+	first = peer_queue(&p, 8);
+	peer_expect(peer_write(first, remote, *local), "before");
+	limit(RLIMIT_NOFILE, s->fds);
+	second = peer_queue(&p, 8);
+	peer_expect(peer_write(second, remote, *local), "a queue's first operation");
+	peer_expect(
+		peer_faa(second, peer_remote(&s->owner.export, 0, 8), peer_part(local, 0, 8), 1),
+		"a message");
+	if (dma_write(second, &remote, local) != DMA_STATUS_OK)
+		proc_die("post: %s", xtal_last_error());
+	if (dma_wait_queue(second, 1, 10000, &cr) != 1 || cr.status)
+		proc_die("waiting");
+	if (dma_wait_queue(second, 1, 20, &cr) != -14)
+		proc_die("waiting in vain");
+	dma_unregister_seg(p.ctx, local);
+	/* Whoever is told of what the program does to adopted memory still listens. */
+	moved = mremap(memory, SEGMENT, SEGMENT * 2, MREMAP_MAYMOVE);
+	if (moved == MAP_FAILED || munmap(moved, SEGMENT * 2))
+		proc_die("mremap: %m");
+	dma_free_queue(first);
+	dma_free_queue(second);
+	peer_close(&p);
+	return 0;
+}
+
+static void no_more_descriptors(void **state)
+{
+	(void)state;
+	if (proc_emulated())
+		proc_skip("the emulator needs descriptors itself");
+	for (unsigned path = 0; path <= PEER_CMA; path++) {
+		struct scene *s = proc_shared(sizeof(*s));
+		pid_t owner = start_owner(s, (enum peer_path)path);
+
+		for (s->fds = 0; s->fds < 4; s->fds++)
+			assert_int_equal(proc_run(forbids_itself_more, s, PATIENCE), 0);
+		end_owner(s, owner);
+	}
 }
 
 /* An owner whose table is full when peers come: it must not spin, and serve when it can again. */
@@ -624,6 +682,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_standard_streams),
 		cmocka_unit_test_teardown(few_descriptors, proc_end_all),
+		cmocka_unit_test_teardown(no_more_descriptors, proc_end_all),
 		cmocka_unit_test_teardown(little_address_space, proc_end_all),
 		cmocka_unit_test_teardown(an_owner_without_descriptors, proc_end_all),
 		cmocka_unit_test_teardown(little_lockable_memory, proc_end_all),

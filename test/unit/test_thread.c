@@ -337,10 +337,20 @@ static void wait_readable(void **state)
 static void with_no_fds(void *arg)
 {
 	struct rlimit none = { 0, 0 };
-	int fd;
+	int fd, had;
 
 	(void)arg;
+	EXPECT(xtal_os_event_create(&had) == 0);
 	EXPECT(setrlimit(RLIMIT_NOFILE, &none) == 0);
+	/* What was opened before goes on working. */
+	EXPECT(!xtal_os_event_clear(had));
+	EXPECT(xtal_os_wait_readable(had, xtal_os_now() + MS) == 0);
+	xtal_os_event_signal(had);
+	EXPECT(xtal_os_wait_readable(had, UINT64_MAX) == 1);
+	EXPECT(xtal_os_event_clear(had));
+	EXPECT(xtal_os_wait_readable(had, 0) == 0);
+	close(had);
+	EXPECT(xtal_os_wait_readable(had, UINT64_MAX) == -EBADF);
 	EXPECT(xtal_os_event_create(&fd) == -EMFILE);
 	EXPECT(xtal_os_epoll_create(&fd) == -EMFILE);
 }
