@@ -15,6 +15,7 @@
 #include "core/engine.h"
 #include "core/log.h"
 #include "os/proc.h"
+#include "os/sock.h"
 #include "os/thread.h"
 #include "wire/control.h"
 #include "xtal.h"
@@ -38,7 +39,8 @@ static void keep_spare(struct xtal_context *ctx)
 {
 	if (xtal_os_event_create(&ctx->spare_fd))
 		ctx->spare_fd = -1;
-	else
+	ctx->spare_fd = xtal_os_aside(ctx->spare_fd);
+	if (ctx->spare_fd >= 0)
 		xtal_engine_track_fd(ctx->spare_fd);
 }
 

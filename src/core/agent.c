@@ -193,6 +193,9 @@ static bool run_sources(uint64_t deadline)
 	uint64_t tags[64];
 	int n = xtal_os_epoll_wait(agent.epoll, tags, 64, deadline);
 
+	if (n < 0 &&
+	    deadline) /* the program has closed it: there is nothing to sleep in any more */
+		xtal_os_sleep_ns(TICK_NS);
 	for (int i = 0; i < n; i++) {
 		struct xtal_source *s;
 
@@ -312,6 +315,8 @@ int xtal_agent_start(void)
 	err = xtal_os_event_create(&agent.doorbell);
 	if (err)
 		goto close_epoll;
+	agent.epoll = xtal_os_aside(agent.epoll);
+	agent.doorbell = xtal_os_aside(agent.doorbell);
 	err = xtal_os_epoll_add(agent.epoll, agent.doorbell, DOORBELL);
 	if (err)
 		goto close_doorbell;

@@ -360,7 +360,8 @@ static void keep_spare(struct xtal_context *ctx)
 {
 	if (xtal_os_event_create(&ctx->tcp.spare_fd))
 		ctx->tcp.spare_fd = -1;
-	else
+	ctx->tcp.spare_fd = xtal_os_aside(ctx->tcp.spare_fd);
+	if (ctx->tcp.spare_fd >= 0)
 		xtal_engine_track_fd(ctx->tcp.spare_fd);
 }
 

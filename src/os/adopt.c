@@ -120,8 +120,8 @@ static int open_all(struct xtal_os_adopter *a)
 	if (a->keeper < 0)
 		return a->keeper;
 	a->full = full && keeper_full;
-	a->kick = xtal_os_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	a->pagemap = xtal_os_above_stdio(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+	a->kick = xtal_os_aside(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	a->pagemap = xtal_os_aside(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
 	if (a->kick < 0 || a->pagemap < 0)
 		return -errno;
 	err = xtal_os_map_private(2 * XTAL_OS_ADOPT_CHUNK, &areas);

@@ -337,7 +337,7 @@ static int duplicate(int fd, int *out, bool *writable)
 			return 0;
 		close(*out);
 	} else if (can_write(fd)) {
-		*out = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		*out = xtal_os_aside(fcntl(fd, F_DUPFD_CLOEXEC, 3));
 		*writable = true;
 		return *out < 0 ? -errno : 0;
 	}
@@ -345,7 +345,7 @@ static int duplicate(int fd, int *out, bool *writable)
 	ret = xtal_os_reopen(fd, O_RDONLY, out);
 	if (ret == 0 || (fcntl(fd, F_GETFL) & (O_ACCMODE | O_PATH)) != O_RDONLY)
 		return ret;
-	*out = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	*out = xtal_os_aside(fcntl(fd, F_DUPFD_CLOEXEC, 3));
 	return *out < 0 ? -errno : 0;
 }
 

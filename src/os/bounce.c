@@ -16,9 +16,8 @@
 #include "os/sock.h"
 #include "os/vm.h"
 
-#define SIZE     (16u * 1024) /* bytes at once */
-#define ROOM     (SIZE + 2 * XTAL_COPY_STEP)
-#define LEAST_FD 512 /* a program that closes what it does not know shall not get our number */
+#define SIZE (16u * 1024) /* bytes at once */
+#define ROOM (SIZE + 2 * XTAL_COPY_STEP)
 
 static struct {
 	struct xtal_lock lock; /* held by whoever uses the page; nobody waits for it */
@@ -29,22 +28,19 @@ static struct {
 int xtal_os_bounce_open(int *fd)
 {
 	void *page;
-	int low, high, err = xtal_os_object_create("xtal-bounce", ROOM, true, &low, &page);
+	int object, err = xtal_os_object_create("xtal-bounce", ROOM, true, &object, &page);
 
 	if (err)
 		return err;
-	high = fcntl(low, F_DUPFD_CLOEXEC, LEAST_FD);
-	err = high < 0 ? -errno : 0;
-	/* Or each read looks at the clock: 80 ns of 520. Where it is refused, it is only slower. */
-	if (!err)
-		fcntl(high, F_SETFL, O_RDWR | O_NOATIME);
-	xtal_os_close(low);
-	if (err) {
+	if (object < XTAL_OS_ASIDE) { /* the program might get our number: not for this */
+		xtal_os_close(object);
 		xtal_os_unmap(page, ROOM);
-		return err;
+		return -EMFILE;
 	}
+	/* Or each read looks at the clock: 80 ns of 520. Where it is refused, it is only slower. */
+	fcntl(object, F_SETFL, O_RDWR | O_NOATIME);
 	xtal_lock(&bounce.lock);
-	bounce.fd = *fd = high;
+	bounce.fd = *fd = object;
 	bounce.page = page;
 	xtal_unlock(&bounce.lock);
 	return 0;

@@ -44,7 +44,7 @@ int xtal_os_peer_pidfd(int sock, int pid, int *fd)
 	int pidfd;
 
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len) == 0) {
-		*fd = xtal_os_above_stdio(pidfd);
+		*fd = xtal_os_aside(pidfd);
 		return *fd < 0 ? *fd : 0;
 	}
 	if (errno == EINVAL || errno == ENODATA) /* what some kernels say of a reaped process */
@@ -53,7 +53,7 @@ int xtal_os_peer_pidfd(int sock, int pid, int *fd)
 		return -errno;
 	if (pid <= 0)
 		return -ESRCH;
-	pidfd = xtal_os_above_stdio((int)syscall(SYS_pidfd_open, (long)pid, 0ul));
+	pidfd = xtal_os_aside((int)syscall(SYS_pidfd_open, (long)pid, 0ul));
 	if (pidfd < 0)
 		return -errno;
 	if (hung_up(sock)) { /* the pid may belong to somebody else by now */

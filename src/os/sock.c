@@ -45,7 +45,7 @@ static int open_socket(void)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	return fd < 0 ? -errno : xtal_os_above_stdio(fd);
+	return fd < 0 ? -errno : xtal_os_aside(fd);
 }
 
 int xtal_os_listen(const char *name, int *fd)
@@ -77,7 +77,7 @@ int xtal_os_accept(int listener, int *fd)
 	do {
 		sock = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	} while (sock < 0 && (errno == EINTR || errno == ECONNABORTED));
-	sock = xtal_os_above_stdio(sock);
+	sock = xtal_os_aside(sock);
 	if (sock < 0)
 		return -errno;
 	*fd = sock;
@@ -230,6 +230,20 @@ int xtal_os_above_stdio(int fd)
 	up = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (up < 0)
 		up = -errno;
+	close(fd);
+	return up;
+}
+
+int xtal_os_aside(int fd)
+{
+	__attribute__((cleanup(xtal_os_cancel_back), unused)) int cancel = xtal_os_cancel_off();
+	int up;
+
+	if (fd >= XTAL_OS_ASIDE || fd < 0)
+		return fd;
+	up = fcntl(fd, F_DUPFD_CLOEXEC, XTAL_OS_ASIDE);
+	if (up < 0)
+		return xtal_os_above_stdio(fd);
 	close(fd);
 	return up;
 }

@@ -52,5 +52,12 @@ int xtal_os_peer_cred(int fd, struct xtal_os_cred *out);
 void xtal_os_close(int fd);
 /* Moves fd (consumed) above 2, where no standard stream can be; the new one or -errno. */
 int xtal_os_above_stdio(int fd);
+/*
+ * The same for what no program is given: to XTAL_OS_ASIDE or above, if the limit allows. A program
+ * that closes what it does not know, and opens files then, shall not get the number of what we write
+ * to, hand to peers and close.
+ */
+#define XTAL_OS_ASIDE 512
+int xtal_os_aside(int fd);
 
 #endif

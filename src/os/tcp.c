@@ -118,7 +118,7 @@ static int new_socket(int family)
 {
 	int bytes = buffer_bytes;
 	int on = 1,
-	    fd = xtal_os_above_stdio(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	    fd = xtal_os_aside(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 
 	if (fd < 0)
 		return -errno;
@@ -193,7 +193,7 @@ int xtal_os_tcp_accept(int listener, int *fd, struct xtal_os_tcp_address *peer)
 		len = sizeof(addr);
 		sock = accept4(listener, &addr.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	} while (sock < 0 && (errno == EINTR || errno == ECONNABORTED));
-	sock = xtal_os_above_stdio(sock);
+	sock = xtal_os_aside(sock);
 	if (sock < 0)
 		return -errno;
 	setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

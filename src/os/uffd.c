@@ -46,17 +46,17 @@ static int open_any(bool *kernel_faults)
 
 	*kernel_faults = true;
 	if (fd >= 0)
-		return xtal_os_above_stdio((int)fd);
+		return xtal_os_aside((int)fd);
 	device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
 	if (device >= 0) {
 		fd = syscall(SYS_ioctl, device, USERFAULTFD_IOC_NEW, (unsigned long)flags);
 		close(device);
 		if (fd >= 0)
-			return xtal_os_above_stdio((int)fd);
+			return xtal_os_aside((int)fd);
 	}
 	*kernel_faults = false;
 	fd = syscall(SYS_userfaultfd, flags | UFFD_USER_MODE_ONLY);
-	return fd < 0 ? -errno : xtal_os_above_stdio((int)fd);
+	return fd < 0 ? -errno : xtal_os_aside((int)fd);
 }
 
 int xtal_os_uffd_open(unsigned what, bool *kernel_faults)

@@ -41,7 +41,7 @@ static int create_memfd(const char *name)
 	fd = memfd_create(cut, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 	if (fd < 0 && errno == EINVAL) /* older than Linux 6.3 */
 		fd = memfd_create(cut, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	return fd < 0 ? -errno : xtal_os_above_stdio(fd);
+	return fd < 0 ? -errno : xtal_os_aside(fd);
 }
 
 static int map_at(void *at, size_t len, int prot, int flags, int fd, uint64_t off, void **out)
@@ -122,7 +122,7 @@ int xtal_os_reopen(int fd, int flags, int *out)
 	do {
 		new_fd = open(path, flags | O_CLOEXEC | O_NOCTTY);
 	} while (new_fd < 0 && errno == EINTR);
-	new_fd = xtal_os_above_stdio(new_fd);
+	new_fd = xtal_os_aside(new_fd);
 	if (new_fd < 0)
 		return -errno;
 	*out = new_fd;
@@ -136,7 +136,7 @@ int xtal_os_object_publish_readonly(int fd, int *ro_fd)
 	int ro, ret = xtal_os_reopen(fd, O_RDONLY, &ro);
 
 	if (ret) { /* no /proc here: the seal alone forbids writes, maps and holes by this fd */
-		ro = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		ro = xtal_os_aside(fcntl(fd, F_DUPFD_CLOEXEC, 3));
 		if (ro < 0)
 			return -errno;
 	}
