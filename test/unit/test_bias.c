@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The biased lock: who owns it, who comes in when, and that nobody is ever in together. */
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,12 +8,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
 #include "core/bias.h"
 #include "core/lane.h"
 #include "core/revoke.h"
+#include "lib/child.h"
 #include "os/proc.h"
 
 static struct xtal_bias bias;
@@ -249,6 +252,26 @@ static void nobody_is_in_together_when_all_hurry(void **state)
 
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
 
+/* A program may install a filter when everything is open: who counts on a fence then waits instead. */
+static void fences_in_vain(void *arg)
+{
+	uint64_t begun;
+
+	(void)arg;
+	xtal_revoke_setup();
+	if (xtal_lane_full_fence() || !child_deny(SYS_membarrier, EPERM, -1, 0))
+		return;
+	begun = xtal_os_now();
+	xtal_revoke_fence();
+	EXPECT(xtal_os_now() - begun >= 500000);
+}
+
+static void a_fence_that_is_refused_is_waited_for(void **state)
+{
+	(void)state;
+	assert_int_equal(child_run(fences_in_vain, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +282,7 @@ int main(void)
 		TEST(who_is_disturbed_too_often_owns_no_more),
 		TEST(nobody_is_in_together_with_a_disturbed_owner),
 		TEST(nobody_is_in_together_when_all_hurry),
+		TEST(a_fence_that_is_refused_is_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
