@@ -3,111 +3,78 @@
 #include <errno.h>
 
 #include "core/context_impl.h"
-#include "os/proc.h"
-#include "os/sock.h"
-#include "os/thread.h"
-
-int xtal_async_open(struct xtal_async *async)
-{
-	xtal_list_init(&async->raised);
-	return xtal_os_event_create(&async->fd);
-}
-
-void xtal_async_close(struct xtal_async *async)
-{
-	xtal_os_close(async->fd);
-}
+#include "core/event_queue.h"
 
 void xtal_context_raise(struct xtal_context *ctx, struct xtal_async_source *s,
 			enum xtal_async_type type, uint32_t object_id)
 {
-	struct xtal_async *async = &ctx->async;
+	struct xtal_event_queue *eq = ctx->async;
 
-	xtal_lock(&async->lock);
+	xtal_lock(&eq->lock);
 	if (xtal_list_empty(&s->node)) {
 		s->event = (struct xtal_async_event){ type, object_id };
-		xtal_list_append(&async->raised, &s->node);
+		xtal_list_append(&eq->events, &s->node);
 	}
-	/* Inside: a taker that finds the list empty clears what we have written. */
-	xtal_os_event_signal(async->fd);
-	xtal_unlock(&async->lock);
-}
-
-/* Under the lock: the fd is readable while events wait. */
-static void settle(struct xtal_async *async)
-{
-	if (xtal_list_empty(&async->raised) && !atomic_load(&async->ended))
-		xtal_os_event_clear(async->fd);
+	xtal_event_queue_signal(eq);
+	xtal_unlock(&eq->lock);
 }
 
 void xtal_context_forget(struct xtal_context *ctx, struct xtal_async_source *s)
 {
-	struct xtal_async *async = &ctx->async;
+	struct xtal_event_queue *eq = ctx->async;
 
 	if (ctx->foreign)
 		return;
-	xtal_lock(&async->lock);
+	xtal_lock(&eq->lock);
 	if (!xtal_list_empty(&s->node)) {
 		xtal_list_remove(&s->node);
-		settle(async);
+		xtal_event_queue_settle(eq);
 	}
-	xtal_unlock(&async->lock);
+	xtal_unlock(&eq->lock);
 }
 
-static bool take(struct xtal_async *async, struct xtal_async_event *out)
+static bool take(struct xtal_event_queue *eq, struct xtal_async_event *out)
 {
 	bool got;
 
-	xtal_lock(&async->lock);
-	got = !xtal_list_empty(&async->raised);
+	xtal_lock(&eq->lock);
+	got = !xtal_list_empty(&eq->events);
 	if (got) {
 		struct xtal_async_source *s =
-			xtal_container_of(async->raised.next, struct xtal_async_source, node);
+			xtal_container_of(eq->events.next, struct xtal_async_source, node);
 
 		*out = s->event;
 		xtal_list_remove(&s->node);
 	}
-	settle(async);
-	xtal_unlock(&async->lock);
+	xtal_event_queue_settle(eq);
+	xtal_unlock(&eq->lock);
 	return got;
 }
 
 int xtal_context_async_fd(const struct xtal_context *ctx)
 {
-	return ctx->async.fd;
+	return ctx->async->fd;
 }
 
 int xtal_context_wait_async(struct xtal_context *ctx, int timeout_ms, struct xtal_async_event *out,
 			    void (*cancelled)(void *arg), void *arg)
 {
-	uint64_t deadline = 0;
+	uint64_t deadline;
 	int n;
 
 	if (ctx->foreign)
 		return -ECHILD;
-	if (timeout_ms)
-		deadline = timeout_ms < 0 ? UINT64_MAX
-					  : xtal_os_now() + (uint64_t)timeout_ms * 1000000;
-	for (;;) {
-		if (take(&ctx->async, out))
+	deadline = xtal_event_queue_deadline(timeout_ms);
+	do {
+		if (take(ctx->async, out))
 			return 1;
-		if (atomic_load(&ctx->async.ended))
-			return -ESHUTDOWN;
-		n = xtal_os_wait_readable_or(ctx->async.fd, deadline, cancelled, arg);
-		if (n <= 0)
-			return n;
-	}
+		n = xtal_event_queue_sleep(ctx->async, deadline, cancelled, arg);
+	} while (n > 0);
+	return n;
 }
 
 void xtal_context_end_waits(struct xtal_context *ctx, bool end)
 {
-	if (ctx->foreign)
-		return;
-	xtal_lock(&ctx->async.lock);
-	atomic_store(&ctx->async.ended, end);
-	if (end)
-		xtal_os_event_signal(ctx->async.fd);
-	else
-		settle(&ctx->async);
-	xtal_unlock(&ctx->async.lock);
+	if (!ctx->foreign)
+		xtal_event_queue_end_waits(ctx->async, end);
 }

@@ -10,6 +10,7 @@
 #include "core/config.h"
 #include "core/context_impl.h"
 #include "core/engine.h"
+#include "core/event_queue.h"
 #include "core/fault.h"
 #include "core/link.h"
 #include "core/log.h"
@@ -106,7 +107,7 @@ int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 		return -ENOMEM;
 	call = (struct open_call){ .ctx = ctx };
 	ctx->dev = dev;
-	ctx->listener.fd = ctx->spare_fd = ctx->async.fd = -1;
+	ctx->listener.fd = ctx->spare_fd = -1;
 	ctx->tcp.listener.fd = ctx->tcp.spare_fd = -1;
 	xtal_list_init(&ctx->sessions);
 	xtal_list_init(&ctx->links);
@@ -121,7 +122,7 @@ int xtal_context_open(const struct xtal_device *dev, struct xtal_context **out)
 	if (err)
 		goto free_ctx;
 	atomic_init(&ctx->probe_word, probe);
-	err = xtal_async_open(&ctx->async);
+	err = xtal_event_queue_open(&ctx->async);
 	if (err)
 		goto free_ctx;
 	err = xtal_registry_init(&ctx->registry);
@@ -154,7 +155,7 @@ close_listener:
 fini_registry:
 	xtal_registry_fini(&ctx->registry);
 close_async:
-	xtal_async_close(&ctx->async);
+	xtal_event_queue_close(ctx->async);
 free_ctx:
 	free(ctx);
 	return err;
@@ -230,7 +231,7 @@ int xtal_context_close(struct xtal_context **ctxp)
 	xtal_agent_call(nothing, NULL);
 	xtal_engine_leave(ctx);
 	xtal_registry_fini(&ctx->registry);
-	xtal_async_close(&ctx->async);
+	xtal_event_queue_close(ctx->async);
 	free(ctx);
 	return 0;
 }

@@ -43,14 +43,6 @@ struct xtal_serving {
 	unsigned prompt;      /* so often in a row did the program send something soon after */
 };
 
-/* Asynchronous events (async.c). */
-struct xtal_async {
-	int fd;
-	struct xtal_lock lock; /* a leaf */
-	struct xtal_list raised;
-	atomic_bool ended; /* who waits shall not */
-};
-
 /* Locks, in the order in which they may be taken:
  *   queues_lock, a queue's lock, links_lock, a link's lock, registry.lock, leaf locks.
  * serving.lock comes before an endpoint's. sessions_lock is taken alone or on the agent. */
@@ -88,14 +80,11 @@ struct xtal_context {
 	/* How many there are of what outlives no context. */
 	_Atomic uint32_t endpoint_count, receive_queue_count, cq_count, channel_count;
 
-	struct xtal_async async;
+	struct xtal_event_queue *async; /* of sources (async.c) */
 
 	_Atomic uint64_t probe_word; /* written by peers that try out cma */
 };
 
-/* Errors: -errno. */
-int xtal_async_open(struct xtal_async *async);
-void xtal_async_close(struct xtal_async *async);
 /* One event of s waits; if one did before, that one. */
 void xtal_context_raise(struct xtal_context *ctx, struct xtal_async_source *s,
 			enum xtal_async_type type, uint32_t object_id);

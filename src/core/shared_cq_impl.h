@@ -9,21 +9,18 @@
 
 #include "base/list.h"
 #include "base/lock.h"
-#include "core/context.h"
 #include "core/bias.h"
-#include "core/shared_cq.h"
+#include "core/context.h"
 #include "core/feed.h"
+#include "core/shared_cq.h"
 
 struct xtal_channel {
 	struct xtal_context *ctx;
-	int fd;
-	_Atomic uint32_t users; /* completion queues */
-	struct xtal_lock lock;  /* a leaf; all below */
-	struct xtal_list fired; /* completion queues with events */
-	atomic_bool ended;      /* who waits shall not */
+	_Atomic uint32_t users;         /* completion queues */
+	struct xtal_event_queue *fired; /* completion queues with events */
 };
 
-/* Locks: consumer, a producers' lock, channel->lock. */
+/* Locks: consumer, a producers' lock, channel->fired->lock. */
 struct xtal_shared_cq {
 	struct xtal_context *ctx;
 	void *owner;
