@@ -25,6 +25,8 @@
 #define LOOKS        3u     /* of a poller that waits for one answer only */
 #define SENDS        4u     /* sends in one go: answers, and others, have their turn in between */
 
+_Static_assert(XTAL_MSG_PIECE <= XTAL_TCP_VOID, "any frame may lose its operation");
+
 /*
  * Ends an operation without an answer. The header of a frame whose payload waits may be out: the
  * owner must not take other bytes for it, so that the connection ends too. False: it did.
@@ -39,6 +41,34 @@ static bool give_up(struct xtal_tcp_link *t, uint64_t cookie, uint32_t status, u
 		return true;
 	xtal_tcp_link_hang_up(t, "an operation ended while it was being sent", now);
 	return false;
+}
+
+/*
+ * The operation cannot be sent to its end. What went out of it lies in the connection yet: it has failed
+ * once that has been replaced, when the owner has dropped all it had not read of it.
+ */
+static void doom(struct xtal_tcp_link *t, uint64_t cookie, uint32_t status, uint64_t now)
+{
+	((struct xtal_pending *)(uintptr_t)cookie)->doomed = status;
+	t->doomed = true;
+	xtal_tcp_link_hang_up(t, "an operation ended while it was being sent", now);
+}
+
+/* The connection has been replaced. Before anything is sent. */
+static void end_doomed(struct xtal_tcp_link *t, const struct xtal_queue *mine)
+{
+	const struct xtal_requester *r = &t->link->requester;
+
+	for (uint64_t i = r->head; t->doomed && i != r->tail; i++) {
+		const struct xtal_requester_slot *s = &t->link->slots[i % XTAL_LINK_WINDOW];
+		struct xtal_pending *p = (struct xtal_pending *)(uintptr_t)s->request.cookie;
+
+		if (s->state != XTAL_SLOT_OPEN || !p->doomed)
+			continue;
+		xtal_requester_abandon(&t->link->requester, s->request.cookie, false);
+		xtal_messages_finish(p, p->doomed, mine);
+	}
+	t->doomed = false;
 }
 
 /* Names the operation's local memory in the link's lane, until leave(). Errors: -EFAULT. */
@@ -69,7 +99,7 @@ struct pinned {
 static int pin(void *arg, const struct xtal_tcp_frame *f, const void **base)
 {
 	struct pinned *pinned = arg;
-	/* It is open: operations do not end while a frame of theirs waits (give_up). */
+	/* It is open: none ends while a frame waits that needs it (give_up, answer). */
 	const struct xtal_pending *p = (const struct xtal_pending *)(uintptr_t)f->tag[0];
 	int err = 0;
 
@@ -129,6 +159,7 @@ static void tcp_send(struct xtal_link *link, uint64_t now, const struct xtal_que
 	};
 	int err = 0;
 
+	(void)mine; /* nothing ends here: see doom() */
 	if (t->hung || t->connecting)
 		return;
 	if (t->stream.fd < 0) {
@@ -151,7 +182,7 @@ static void tcp_send(struct xtal_link *link, uint64_t now, const struct xtal_que
 	if (!err)
 		return;
 	if (err == -EFAULT)
-		give_up(t, xtal_tcp_oldest(&t->stream)->tag[0], XTAL_LOCAL_ACCESS, now, mine);
+		doom(t, xtal_tcp_oldest(&t->stream)->tag[0], XTAL_LOCAL_ACCESS, now);
 	else if (err == -EAGAIN)
 		t->full_until = now + FULL_NS;
 	else
@@ -172,6 +203,9 @@ static void answer(struct xtal_tcp_link *t, const struct xtal_requester_effect *
 	atomic_store_explicit(&p->progress, now, memory_order_relaxed);
 	if (!e->finished)
 		return;
+	/* Refused, it is answered before all of it is sent. Its owner skips the rest, which must come all
+	 * the same; but p, and the memory it names, may be another operation's by then. */
+	xtal_tcp_disown(&t->stream, e->cookie);
 	if (!status && xtal_op_is_atomic(p->op.opcode))
 		status = xtal_messages_copy(t->link, p, 0, old, p->op.len, true);
 	if (status == XTAL_NOT_READY)
@@ -190,6 +224,7 @@ static bool handle(struct xtal_tcp_link *t, const struct xtal_initiator_event *e
 	case XTAL_INITIATOR_PAYLOAD:
 		return true;
 	case XTAL_INITIATOR_UP:
+		end_doomed(t, mine);
 		xtal_messages_end_orphans(link, mine);
 		return xtal_tcp_link_up(t, now);
 	case XTAL_INITIATOR_ANSWER:
@@ -340,7 +375,10 @@ static bool tcp_overdue(struct xtal_link *link, uint64_t now)
 	struct xtal_requester_expired late;
 
 	while (xtal_requester_next_expired(&link->requester, now, &late)) {
-		give_up(link->tcp, late.cookie, XTAL_UNREACHABLE, now, NULL);
+		struct xtal_pending *p = (struct xtal_pending *)(uintptr_t)late.cookie;
+
+		give_up(link->tcp, late.cookie, p->doomed ? p->doomed : XTAL_UNREACHABLE, now,
+			NULL);
 	}
 	return false;
 }

@@ -28,6 +28,7 @@ struct xtal_tcp_link {
 	bool connecting;         /* neither the socket nor TLS is ready */
 	bool shaking;            /* ... but the socket is */
 	bool hung;               /* the connection is over; the agent is to close it */
+	bool doomed;             /* operations are (struct xtal_pending) */
 };
 
 /* On the agent: closes a connection that is over, makes one that is needed. */

@@ -55,8 +55,9 @@ struct xtal_pending {
 	struct xtal_payload *payload; /* what op.local points into, or NULL */
 	uint32_t len;                 /* for the completion */
 	uint8_t bytes[16];            /* what op.local points to when a message is short */
-	uint32_t lost; /* what it ends with when its turn comes: the link ended before, or a fault
+	uint32_t lost;   /* what it ends with when its turn comes: the link ended before, or a fault
 			* was asked for; or 0 */
+	uint32_t doomed; /* tcp: what it ends with once nothing of it can land any more; or 0 */
 };
 
 enum xtal_kick_state {

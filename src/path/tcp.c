@@ -100,7 +100,7 @@ struct xtal_tcp_frame *xtal_tcp_reserve(struct xtal_tcp *t)
 		return NULL;
 	f = frame_at(t, t->tail);
 	f->sent = 0;
-	f->copied = false;
+	f->copied = f->ownerless = false;
 	return f;
 }
 
@@ -132,10 +132,20 @@ bool xtal_tcp_holds(const struct xtal_tcp *t, uint64_t tag)
 	for (uint32_t i = t->head; i != t->tail; i++) {
 		const struct xtal_tcp_frame *f = frame_at(t, i);
 
-		if (f->payload && !f->copied && f->tag[0] == tag)
+		if (f->payload && !f->copied && !f->ownerless && f->tag[0] == tag)
 			return true;
 	}
 	return false;
+}
+
+void xtal_tcp_disown(struct xtal_tcp *t, uint64_t tag)
+{
+	for (uint32_t i = t->head; i != t->tail; i++) {
+		struct xtal_tcp_frame *f = frame_at(t, i);
+
+		if (f->payload && !f->copied && f->tag[0] == tag)
+			f->ownerless = true;
+	}
 }
 
 static uint64_t frame_len(const struct xtal_tcp_frame *f)
@@ -159,6 +169,9 @@ static void advance(struct xtal_tcp *t, uint64_t n)
 	}
 }
 
+/* What goes out for payloads that are nobody's; never written. */
+static uint8_t nothing[XTAL_TCP_VOID];
+
 /* Adds the pieces that are left of a frame. Errors: those of pin. */
 static int add_frame(const struct xtal_tcp_frame *f, const struct xtal_tcp_pins *pins,
 		     struct xtal_os_iov *iov, unsigned *count)
@@ -168,7 +181,9 @@ static int add_frame(const struct xtal_tcp_frame *f, const struct xtal_tcp_pins 
 	uint64_t at = 0;
 	int err;
 
-	if (f->payload && !f->copied) {
+	if (f->ownerless) {
+		base = nothing;
+	} else if (f->payload && !f->copied) {
 		err = pins->pin(pins->arg, f, &base);
 		if (err)
 			return err;

@@ -26,6 +26,7 @@ struct xtal_tcp_frame {
 	uint8_t header[XTAL_TCP_HEADER]; /* small payloads follow at once */
 	uint8_t small[XTAL_TCP_SMALL];
 	bool copied;      /* the payload stands in small */
+	bool ownerless;   /* the payload is nobody's any more: zeros */
 	uint64_t payload; /* bytes */
 	uint64_t sent;    /* of header and payload together */
 	uint64_t tag[4];
@@ -99,6 +100,10 @@ static inline bool xtal_tcp_idle(const struct xtal_tcp *t)
 void xtal_tcp_rest(struct xtal_tcp *t);
 /* True when a payload that is not copied waits, whose first tag is this. */
 bool xtal_tcp_holds(const struct xtal_tcp *t, uint64_t tag);
+/* Such payloads are nobody's any more, and what their bytes are does not matter: zeros go out. They have at
+ * most XTAL_TCP_VOID bytes. */
+#define XTAL_TCP_VOID 65536u
+void xtal_tcp_disown(struct xtal_tcp *t, uint64_t tag);
 
 /*
  * Receives into the pieces, in order. The number of bytes, 0 at the end of the stream, -EAGAIN,

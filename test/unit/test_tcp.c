@@ -361,6 +361,43 @@ static void frames_arrive_whole_with_tls(void **state)
 	frames_arrive_whole(true);
 }
 
+/* Their operation has ended: the bytes still come, and are nobody's. */
+static void disowned_payload_goes_out_as_zeros(void **state)
+{
+	struct pinner p = { 0 };
+	struct xtal_tcp_pins pins = {
+		.pin = pin, .get = xtal_os_guarded_get, .unpin = unpin, .arg = &p
+	};
+	uint8_t payload[5000], in[4 * (XTAL_TCP_HEADER + sizeof(payload)) + 2000];
+	const size_t step = XTAL_TCP_HEADER + sizeof(payload);
+	struct xtal_tcp a, b;
+	int ends[2];
+
+	(void)state;
+	memset(payload, 7, sizeof(payload));
+	join(loopback(), ends);
+	xtal_tcp_init(&a, ends[0]);
+	xtal_tcp_init(&b, ends[1]);
+	for (uint8_t i = 0; i < 4; i++)
+		put(&a, i % 2 + 1, payload, sizeof(payload), false);
+	xtal_tcp_disown(&a, 1);
+	assert_false(xtal_tcp_holds(&a, 1));
+	assert_true(xtal_tcp_holds(&a, 2));
+	assert_int_equal(pass(&a, &b, &pins, in, 4 * step, 777), 4 * step);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(in[i * step], i % 2 + 1);
+		for (size_t k = XTAL_TCP_HEADER; k < step; k++)
+			assert_int_equal(in[i * step + k], i % 2 ? 7 : 0);
+	}
+	assert_int_equal(p.pins, 2);
+	put(&a, 1, payload, sizeof(payload), false); /* the place is as good as new */
+	assert_true(xtal_tcp_holds(&a, 1));
+	xtal_tcp_fini(&a);
+	xtal_tcp_fini(&b);
+	xtal_os_close(ends[0]);
+	xtal_os_close(ends[1]);
+}
+
 static void no_more_frames_than_places(void **state)
 {
 	struct pinner p = { 0 };
@@ -481,6 +518,7 @@ int main(void)
 		cmocka_unit_test(missing_memory_is_an_error),
 		cmocka_unit_test(frames_arrive_whole_plain),
 		cmocka_unit_test(frames_arrive_whole_with_tls),
+		cmocka_unit_test(disowned_payload_goes_out_as_zeros),
 		cmocka_unit_test(no_more_frames_than_places),
 		cmocka_unit_test(payload_that_has_gone_is_told),
 		cmocka_unit_test(a_full_socket_wants_to_write),
