@@ -16,6 +16,7 @@
 #include "core/link.h"
 #include "core/messages.h"
 #include "core/queue_impl.h"
+#include "os/proc.h"
 #include "xtal.h"
 
 #define LOOK         (4u * 1024) /* bytes received at once while headers are expected */
@@ -323,6 +324,9 @@ static bool receive_some(struct xtal_tcp_link *t, uint64_t now, const struct xta
 			t, n ? xtal_tcp_reason(&t->stream, (int)n) : "the owner closed it", now);
 		return false;
 	}
+	/* Leases count from when a stamp came. We may have been stopped since the caller looked at the
+	 * clock: they would outlast their operations by that. */
+	now = xtal_os_now();
 	if (want) {
 		uint64_t got = (uint64_t)n < want ? (uint64_t)n : want;
 
