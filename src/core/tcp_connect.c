@@ -79,6 +79,16 @@ int xtal_tcp_link_begin(struct xtal_link *link)
 
 /* ---- Under the link's lock ---- */
 
+/* Why there is no connection, or no other. */
+static void note(struct xtal_tcp_link *t, const char *what, const char *why)
+{
+	struct xtal_link *link = t->link;
+	char eid[XTAL_EID_TEXT];
+
+	snprintf(link->attempt, sizeof(link->attempt), "TCP port %u of %s: %s%s",
+		 link->tid & 0xffff, xtal_text_eid(link->eid, eid, sizeof(eid)), what, why);
+}
+
 static uint64_t soon(uint64_t now)
 {
 	return (now + LOOK_AGAIN) | (TOGETHER - 1);
@@ -196,11 +206,15 @@ static void close_connection(struct xtal_tcp_link *t)
 /* An attempt has failed. *text: why the link ends; or it is tried again later. */
 static void failed(struct xtal_tcp_link *t, int err, uint64_t now, const char **text)
 {
+	/* It does not speak TLS, or has another key. */
+	bool stranger = t->shaking && (err == -EACCES || err == -EPROTO);
 	char eid[XTAL_EID_TEXT];
 
-	xtal_text_eid(t->link->eid, eid, sizeof(eid));
-	snprintf(t->link->attempt, sizeof(t->link->attempt), "TCP port %u of %s: %s",
-		 t->link->tid & 0xffff, eid, strerror(-err));
+	note(t,
+	     stranger                ? "TLS: "
+	     : err == -EADDRNOTAVAIL ? "this device's address is gone, or has no port left: "
+				     : "",
+	     xtal_tcp_reason(&t->stream, err));
 	xtal_log(XTAL_LOG_INFO, "xtal", "link %u: no connection: %s", t->link->id,
 		 t->link->attempt);
 	close_connection(t);
@@ -208,7 +222,12 @@ static void failed(struct xtal_tcp_link *t, int err, uint64_t now, const char **
 	/* Whoever held the port is gone, and with him all that might yet have landed. */
 	if (err == -ECONNREFUSED) {
 		snprintf(t->link->attempt, sizeof(t->link->attempt),
-			 "nobody holds TCP port %u of %s", t->link->tid & 0xffff, eid);
+			 "nobody holds TCP port %u of %s", t->link->tid & 0xffff,
+			 xtal_text_eid(t->link->eid, eid, sizeof(eid)));
+		*text = t->link->attempt;
+	} else if (stranger && !t->incarnation) {
+		/* Later that only tells that somebody else has answered: what went over the connections
+		 * before may land yet, so that nothing has failed. */
 		*text = t->link->attempt;
 	}
 }
@@ -254,10 +273,6 @@ static void go_on_connecting(struct xtal_tcp_link *t, uint64_t now, const char *
 		xtal_agent_set_timer(&t->timer, t->since + 2 * patience, look);
 		watch(t, XTAL_OS_ONCE | (xtal_tcp_wants_write(&t->stream) ? XTAL_OS_WRITABLE
 									  : XTAL_OS_READABLE));
-	} else if (err == -EACCES || err == -EPROTO) {
-		snprintf(t->link->attempt, sizeof(t->link->attempt), "TLS: %s",
-			 xtal_tcp_reason(&t->stream, err));
-		*text = t->link->attempt;
 	} else {
 		failed(t, err, now, text);
 	}

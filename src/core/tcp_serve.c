@@ -440,7 +440,7 @@ static enum outcome greet(struct xtal_tcp_conn *c, const uint8_t *in, size_t len
 {
 	size_t n = xtal_stream_header(&c->in, in, len);
 
-	if (c->in.have < XTAL_MSG_HEADER)
+	if (c->in.have < XTAL_MSG_HEADER && !xtal_stream_is_strange(&c->in))
 		return GOES_ON;
 	if (!xtal_tcp_greet(c))
 		return GONE;

@@ -55,6 +55,21 @@ static void report_end(struct xtal_initiator *i, enum xtal_status status, const 
 					      .why = i->why };
 }
 
+/*
+ * What came was said by no target. When it is a later connection of the session, somebody else has
+ * answered; what went over the ones before may land yet, so that nothing has failed.
+ */
+static void report_stranger(struct xtal_initiator *i, const char *why,
+			    struct xtal_initiator_event *out)
+{
+	if (i->state == XTAL_SESSION_GREETING && i->welcomed) {
+		xtal_stream_reset(&i->in);
+		*out = (struct xtal_initiator_event){ .kind = XTAL_INITIATOR_HANG_UP, .why = why };
+	} else {
+		report_end(i, XTAL_UNREACHABLE, why, out);
+	}
+}
+
 /* Operations are open, or answers may still come to some that are not. */
 static bool in_use(const struct xtal_initiator *i)
 {
@@ -326,7 +341,7 @@ static void take_handshake(struct xtal_initiator *i, uint64_t now, struct xtal_i
 	const char *why = NULL;
 
 	if (xtal_handshake_decode(i->in.header, &h, &why)) {
-		report_end(i, XTAL_UNREACHABLE, why, out);
+		report_stranger(i, why, out);
 		return;
 	}
 	xtal_stream_expect(&i->in, 0);
@@ -381,7 +396,7 @@ static bool take_message(struct xtal_initiator *i, uint64_t now, struct xtal_ini
 	const char *why = "";
 
 	if (i->state != XTAL_SESSION_UP) {
-		report_end(i, XTAL_UNREACHABLE, "message before the welcome", out);
+		report_stranger(i, "message before the welcome", out);
 		return true;
 	}
 	if (xtal_msg_decode(i->in.header, XTAL_MSG_HEADER, &i->answer, &why) ||
@@ -431,6 +446,13 @@ size_t xtal_initiator_take(struct xtal_initiator *i, const uint8_t *in, size_t l
 			continue;
 		}
 		used += xtal_stream_header(&i->in, in + used, len - used);
+		if (xtal_stream_is_strange(&i->in)) {
+			report_stranger(
+				i,
+				"what answers speaks another protocol: its magic number is wrong",
+				out);
+			return used;
+		}
 		if (i->in.have != XTAL_MSG_HEADER)
 			return used;
 		if (xtal_handshake_is(i->in.header)) {

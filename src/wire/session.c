@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "wire/bytes.h"
+
 void xtal_stream_reset(struct xtal_stream *s)
 {
 	s->have = 0;
@@ -21,6 +23,17 @@ size_t xtal_stream_header(struct xtal_stream *s, const uint8_t *in, size_t len)
 	memcpy(s->header + s->have, in, n);
 	s->have += (uint32_t)n;
 	return n;
+}
+
+bool xtal_stream_is_strange(const struct xtal_stream *s)
+{
+	uint32_t magic;
+
+	if (s->have < sizeof(magic))
+		return false;
+	magic = xtal_get32(s->header);
+	/* The other byte order is told in words of its own, once the header is complete. */
+	return magic != XTAL_MSG_MAGIC && magic != __builtin_bswap32(XTAL_MSG_MAGIC);
 }
 
 void xtal_stream_expect(struct xtal_stream *s, uint64_t payload)

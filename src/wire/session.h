@@ -76,6 +76,9 @@ void xtal_stream_reset(struct xtal_stream *s);
  * that the header is complete. 0 when it was before. */
 size_t xtal_stream_header(struct xtal_stream *s, const uint8_t *in, size_t len);
 
+/* The header that has begun is none of ours, however it goes on (and it may go no further). */
+bool xtal_stream_is_strange(const struct xtal_stream *s);
+
 /* The header was understood: `payload` bytes follow. */
 void xtal_stream_expect(struct xtal_stream *s, uint64_t payload);
 

@@ -284,6 +284,18 @@ static int dial(const struct sockaddr_storage *source)
 	return fd;
 }
 
+static void answer_as_stranger(int fd)
+{
+	static const char words[] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+	char request[512];
+
+	/* Read first: a reset would overtake the words. */
+	for (unsigned i = 0; i < 100 && recv(fd, request, sizeof(request), MSG_DONTWAIT) < 0; i++)
+		poll(NULL, 0, 1);
+	send(fd, words, sizeof(words) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	close(fd);
+}
+
 static void accept_one(void)
 {
 	uint64_t number = atomic_load(&p.control->connections);
@@ -299,6 +311,10 @@ static void accept_one(void)
 	((struct sockaddr_in *)&client)->sin_port = 0; /* IPv6 has it there too */
 	fault = next_fault(number);
 	atomic_fetch_add(&p.control->connections, 1);
+	if (fault.stranger) {
+		answer_as_stranger(a);
+		return;
+	}
 	while (slot < MAX_CONNECTIONS && p.c[slot])
 		slot++;
 	b = -1;

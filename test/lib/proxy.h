@@ -33,6 +33,7 @@ struct proxy_fault {
 	unsigned grain;    /* at most so many bytes are sent at once (0: any) ... */
 	uint64_t grained;  /* ... for so many bytes */
 	bool refuse;       /* the connection is reset as soon as it is there */
+	bool stranger;     /* a program that speaks something else answers it, and hangs up */
 };
 
 #define PROXY_SCRIPT 16

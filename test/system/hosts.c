@@ -286,6 +286,25 @@ static void faults_with_tls(void **state)
 	matrix(true);
 }
 
+/* Once the owner has answered, somebody else in its place only takes time: nothing has failed before the
+ * owner can be sure not to execute it any more. */
+static void a_stranger_answers_once(void **state)
+{
+	(void)state;
+	for (unsigned tls = 0; tls < 2; tls++) {
+		struct proxy_config config = { .entries = 3 };
+		struct proxy_counts c;
+
+		begin(tls);
+		config.script[0] = (struct proxy_fault){ .end = PROXY_RESET, .after = 50000 };
+		config.script[1].stranger = true;
+		c = play(&config, 40);
+		judge(tls ? "a stranger, TLS" : "a stranger", &c, true);
+		assert_true(c.connections >= 3);
+		end();
+	}
+}
+
 /* Cut again and again at random places: every addition is executed exactly once. */
 static void random_cuts(void **state)
 {
@@ -476,6 +495,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(faults_without_tls, proc_end_all),
 		cmocka_unit_test_teardown(faults_with_tls, proc_end_all),
+		cmocka_unit_test_teardown(a_stranger_answers_once, proc_end_all),
 		cmocka_unit_test_teardown(random_cuts, proc_end_all),
 		cmocka_unit_test_teardown(a_closed_door, proc_end_all),
 		cmocka_unit_test_teardown(another_key_gets_nothing, proc_end_all),

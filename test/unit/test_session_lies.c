@@ -69,6 +69,53 @@ static void test_target_lies_in_greeting(void **state)
 	duet_ends(&w, XTAL_UNREACHABLE, "without a greeting");
 }
 
+/* Over a later connection that only means that somebody else has answered: nothing has failed yet. */
+static void test_a_stranger_answers(void **state)
+{
+	static const char banner[] = "SSH-2.0-OpenSSH_9.2\r\n";
+	struct xtal_msg pong = { .type = XTAL_MSG_PONG };
+	struct xtal_handshake h = { .type = XTAL_BYE, .id = duet_id };
+	uint8_t noise[XTAL_MSG_HEADER];
+	struct duet w;
+
+	(void)state;
+	/* shorter than a header, and no more comes */
+	duet_greet(&w);
+	duet_put(&w.back, (const uint8_t *)banner, sizeof(banner) - 1);
+	duet_initiator_takes(&w, DUET_WIRE, DUET_WIRE);
+	duet_ends(&w, XTAL_UNREACHABLE, "another protocol");
+	for (unsigned k = 0; k < 4; k++) {
+		duet_start(&w);
+		duet_connect(&w);
+		duet_submit(&w, XTAL_MSG_WRITE, 1, 500, 8);
+		xtal_initiator_disconnected(&w.i, w.now);
+		w.there = w.back = (struct duet_pipe){ .from = 0 };
+		xtal_initiator_connected(&w.i, w.now);
+		assert_int_equal(duet_initiator_sends(&w, 9), 1);
+		memset(noise, 0, sizeof(noise));
+		if (k == 0) {
+			duet_put(&w.back, (const uint8_t *)banner, sizeof(banner) - 1);
+		} else if (k == 1) {
+			xtal_handshake_encode(&h, noise);
+			noise[4]++; /* another version */
+			duet_put(&w.back, noise, sizeof(noise));
+		} else if (k == 2) {
+			xtal_msg_encode(&pong, noise);
+			duet_put(&w.back, noise, sizeof(noise));
+		} else {
+			memset(noise, 'n', sizeof(noise));
+			duet_put(&w.back, noise, sizeof(noise));
+		}
+		duet_initiator_takes(&w, DUET_WIRE, DUET_WIRE);
+		assert_int_equal(w.last.kind, XTAL_INITIATOR_HANG_UP);
+		assert_non_null(w.last.why);
+		assert_int_not_equal(w.i.state, XTAL_SESSION_ENDED);
+		xtal_initiator_disconnected(&w.i, w.now);
+		assert_true(xtal_requester_is_busy(w.i.config.requester));
+		assert_true(xtal_initiator_next_time(&w.i) != XTAL_NEVER);
+	}
+}
+
 static void test_target_lies_when_up(void **state)
 {
 	struct xtal_handshake h = { .type = XTAL_REFUSE, .status = XTAL_UNREACHABLE };
@@ -306,6 +353,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_target_lies_in_greeting),
+		cmocka_unit_test(test_a_stranger_answers),
 		cmocka_unit_test(test_target_lies_when_up),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_check_hello),
