@@ -26,6 +26,7 @@
 #define GREETING_NS  5000000000u  /* until a connection has said what it wants */
 #define MAX_GREETING 256u         /* connections that have not */
 #define LINGER_NS    60000000000u /* how long a session without connection is kept, at least */
+#define MAX_PARTED   4000u        /* such sessions; their peers may open as many as they like */
 
 static const char *who(const struct xtal_tcp_conn *c, char *buf, size_t size)
 {
@@ -64,6 +65,49 @@ static void conn_close(struct xtal_tcp_conn *c)
 
 static void linger_over(struct xtal_timer *timer);
 
+static void unpart(struct xtal_tcp_session *s)
+{
+	if (xtal_list_empty(&s->parted))
+		return;
+	xtal_list_remove(&s->parted);
+	s->ctx->tcp.parted_count--;
+}
+
+/* Too many have no connection: of them the one for longest goes, of the newcomer's address when most are
+ * from there. Soon, since whoever calls may be walking along the sessions. */
+static void make_room_for(struct xtal_tcp_session *newcomer)
+{
+	struct xtal_tcp_server *tcp = &newcomer->ctx->tcp;
+	struct xtal_tcp_session *oldest = NULL, *s;
+	unsigned own = 0;
+
+	for (struct xtal_list *n = tcp->parted.next; n != &tcp->parted; n = n->next) {
+		s = xtal_container_of(n, struct xtal_tcp_session, parted);
+		if (!xtal_eid_equal(s->from, newcomer->from))
+			continue;
+		own++;
+		if (!oldest)
+			oldest = s;
+		if (own > MAX_PARTED / 2)
+			break;
+	}
+	if (own <= MAX_PARTED / 2)
+		oldest = xtal_container_of(tcp->parted.next, struct xtal_tcp_session, parted);
+	unpart(oldest);
+	xtal_agent_set_timer(&oldest->timer, xtal_os_now(), linger_over);
+}
+
+static void part(struct xtal_tcp_session *s)
+{
+	struct xtal_tcp_server *tcp = &s->ctx->tcp;
+
+	if (tcp->parted_count == MAX_PARTED)
+		make_room_for(s);
+	xtal_list_append(&tcp->parted, &s->parted);
+	tcp->parted_count++;
+	xtal_agent_set_timer(&s->timer, xtal_target_next_time(&s->target), linger_over);
+}
+
 void xtal_tcp_hang_up(struct xtal_tcp_conn *c, const char *why)
 {
 	struct xtal_tcp_session *s = c->session;
@@ -80,7 +124,8 @@ void xtal_tcp_hang_up(struct xtal_tcp_conn *c, const char *why)
 		return;
 	s->conn = NULL;
 	xtal_target_disconnected(&s->target, xtal_os_now());
-	xtal_agent_set_timer(&s->timer, xtal_target_next_time(&s->target), linger_over);
+	if (s->target.state != XTAL_SESSION_ENDED) /* or whoever called ends it */
+		part(s);
 }
 
 void xtal_tcp_session_end(struct xtal_tcp_session *s, const char *why)
@@ -92,6 +137,7 @@ void xtal_tcp_session_end(struct xtal_tcp_session *s, const char *why)
 	if (s->conn)
 		xtal_tcp_hang_up(s->conn, why);
 	xtal_list_remove(&s->node);
+	unpart(s);
 	xtal_agent_stop_timer(&s->timer);
 	xtal_tcp_forget_send(s);
 	free(s);
@@ -175,6 +221,7 @@ static struct xtal_tcp_session *new_session(struct xtal_context *ctx,
 		return NULL;
 	}
 	s->ctx = ctx;
+	xtal_list_init(&s->parted);
 	xtal_list_append(&ctx->tcp.sessions, &s->node);
 	return s;
 }
@@ -184,11 +231,13 @@ static void join(struct xtal_tcp_conn *c, struct xtal_tcp_session *s)
 {
 	c->session = s;
 	s->conn = c;
+	s->from = c->peer.eid;
 	s->landed = 0;
 	c->ctx->tcp.greeting_count--;
 	xtal_list_remove(&c->node);
 	xtal_agent_stop_timer(&c->timer);
 	xtal_agent_stop_timer(&s->timer);
+	unpart(s);
 }
 
 static bool resume(struct xtal_tcp_conn *c, struct xtal_tcp_session *s,
@@ -415,6 +464,7 @@ int xtal_tcp_server_open(struct xtal_context *ctx)
 
 	xtal_list_init(&server->greeting);
 	xtal_list_init(&server->sessions);
+	xtal_list_init(&server->parted);
 	server->listener.ready = accept_ready;
 	if (server->listener.fd < 0)
 		return 0;

@@ -52,6 +52,8 @@ struct xtal_tcp_session {
 	struct xtal_context *ctx;
 	struct xtal_tcp_conn *conn; /* NULL: none now */
 	struct xtal_timer timer;    /* how long it is kept without one */
+	struct xtal_list parted;    /* in the server, meanwhile */
+	struct xtal_eid from;       /* where its last connection came from */
 	struct xtal_target target;
 	struct xtal_responder responder;
 	struct xtal_responder_result cache[64];

@@ -434,6 +434,50 @@ static void silent_connections_make_room(void **state)
 	all_is_well();
 }
 
+static uint64_t resident_bytes(pid_t pid)
+{
+	char path[64];
+	unsigned long long all, resident = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%llu %llu", &all, &resident), 2);
+	fclose(f);
+	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void open_and_drop(unsigned count)
+{
+	const struct linger at_once = { .l_onoff = 1 };
+	uint64_t incarnation;
+
+	for (unsigned i = 0; i < count; i++) {
+		int sock = session(&incarnation);
+
+		setsockopt(sock, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+		close(sock);
+	}
+}
+
+/* A session outlives its connection, but not all of them do. */
+static void dropped_sessions_do_not_pile_up(void **state)
+{
+	int fds = proc_fd_count(owner_pid);
+	uint64_t before;
+
+	(void)state;
+	open_and_drop(5000);
+	before = resident_bytes(owner_pid);
+	open_and_drop(proc_rounds(6000, 60000));
+	/* A sanitizer keeps what is freed. */
+	if (!proc_sanitized(NULL))
+		assert_in_range(resident_bytes(owner_pid), 0, before + (8u << 20));
+	all_is_well();
+	assert_in_range(proc_fd_count(owner_pid), 1, fds + 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -444,6 +488,8 @@ int main(void)
 						end_scene),
 		cmocka_unit_test_setup_teardown(who_guesses_is_slowed_down, start_scene, end_scene),
 		cmocka_unit_test_setup_teardown(silent_connections_make_room, start_scene,
+						end_scene),
+		cmocka_unit_test_setup_teardown(dropped_sessions_do_not_pile_up, start_scene,
 						end_scene),
 	};
 	int failed;
