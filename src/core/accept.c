@@ -44,6 +44,21 @@ static void keep_spare(struct xtal_context *ctx)
 		xtal_engine_track_fd(ctx->spare_fd);
 }
 
+void xtal_server_turned_away(struct xtal_context *ctx)
+{
+	uint64_t now = xtal_os_now();
+
+	xtal_count(&xtal_totals.denied, 1);
+	ctx->turned_away++;
+	if (ctx->told_full_at && now - ctx->told_full_at < 1000000000)
+		return;
+	xtal_log(XTAL_LOG_ERROR, "xtal",
+		 "port %u: no descriptor left for a peer (RLIMIT_NOFILE); turned away: %u",
+		 ctx->port, ctx->turned_away);
+	ctx->told_full_at = now;
+	ctx->turned_away = 0;
+}
+
 /* Without descriptors a connection would wait, and wake us, for ever. */
 static void turn_away(struct xtal_context *ctx)
 {
@@ -59,11 +74,7 @@ static void turn_away(struct xtal_context *ctx)
 			 "the owner has no descriptor left (RLIMIT_NOFILE)");
 		xtal_os_send(fd, &c, sizeof(c), NULL, 0);
 		xtal_os_close(fd);
-		xtal_count(&xtal_totals.denied, 1);
-		xtal_log(XTAL_LOG_ERROR, "xtal",
-			 "port %u: no descriptor left for a peer "
-			 "(RLIMIT_NOFILE); it was turned away",
-			 ctx->port);
+		xtal_server_turned_away(ctx);
 	} else {
 		xtal_os_sleep_ns(1000000); /* another thread was faster */
 	}

@@ -59,7 +59,9 @@ struct xtal_context {
 	struct xtal_list node;  /* in the engine */
 
 	struct xtal_source listener;
-	int spare_fd; /* given up to turn a peer away when no other is left; the agent's */
+	int spare_fd;          /* given up to turn a peer away when no other is left; the agent's */
+	uint64_t told_full_at; /* ns: when the log said so; 0: never */
+	unsigned turned_away;  /* since */
 	struct xtal_lock sessions_lock;
 	struct xtal_list sessions; /* peers that reach us, the oldest first */
 	uint32_t silent;           /* of them, not yet welcomed; the agent's */

@@ -58,6 +58,10 @@ void xtal_session_ready(struct xtal_source *src);
 int xtal_server_open(struct xtal_context *ctx);
 void xtal_server_close(struct xtal_context *ctx);
 
+/* On the agent: no descriptor was left for a peer. The log hears of it at most once a second: they try
+ * again and again. */
+void xtal_server_turned_away(struct xtal_context *ctx);
+
 /* The same for peers that come over TCP (tcp_accept.c). */
 
 /* Begins to accept on the listener, when there is one. Errors: -errno. */

@@ -424,11 +424,7 @@ static void turn_away(struct xtal_context *ctx)
 	ctx->tcp.spare_fd = -1;
 	if (!xtal_os_tcp_accept(ctx->tcp.listener.fd, &fd, &peer)) {
 		xtal_os_close(fd);
-		xtal_count(&xtal_totals.denied, 1);
-		xtal_log(
-			XTAL_LOG_ERROR, "xtal",
-			"port %u: no descriptor left for a peer (RLIMIT_NOFILE); it was turned away",
-			ctx->port);
+		xtal_server_turned_away(ctx);
 	} else {
 		xtal_os_sleep_ns(1000000); /* another thread was faster */
 	}

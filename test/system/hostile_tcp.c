@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -54,6 +55,7 @@ enum {
 static struct scene *scene;
 static pid_t owner_pid;
 static char log_file[64];
+static bool few_fds; /* the owner has */
 
 /* ---- The owner, and an honest peer ---- */
 
@@ -76,6 +78,17 @@ static int owner(void *arg)
 	cfg.addr = (uintptr_t)memory;
 	seg = dma_register_seg(p.ctx, &cfg);
 	s->secret = (struct peer_export){ .sva = seg->sva, .len = SEGMENT, .tid = seg->tid };
+	if (few_fds) {
+		struct rlimit few = { .rlim_cur = 700, .rlim_max = 700 };
+		int last = 0;
+
+		if (setrlimit(RLIMIT_NOFILE, &few))
+			proc_die("setrlimit: %m");
+		for (int fd = 0; fd >= 0; fd = dup(0))
+			last = fd;
+		for (int i = 0; i < 40; i++)
+			close(last - i);
+	}
 	atomic_store(&s->ready, 1);
 	while (!atomic_load(&s->quit)) {
 		proc_sleep_us(200);
@@ -478,6 +491,30 @@ static void dropped_sessions_do_not_pile_up(void **state)
 	assert_in_range(proc_fd_count(owner_pid), 1, fds + 8);
 }
 
+static int start_poor_scene(void **state)
+{
+	few_fds = true;
+	return start_scene(state);
+}
+
+/* Everybody tries again and again: the log says it once a second. */
+static void who_is_turned_away_fills_no_log(void **state)
+{
+	unsigned lines = lines_with("no descriptor");
+	uint8_t header[XTAL_MSG_HEADER];
+	int socks[300];
+
+	(void)state;
+	for (unsigned i = 0; i < 300; i++)
+		socks[i] = dial();
+	for (unsigned i = 200; i < 300; i++)
+		assert_false(hear(socks[i], header));
+	assert_in_range(lines_with("no descriptor") - lines, 1, 10);
+	for (unsigned i = 0; i < 300; i++)
+		close(socks[i]);
+	all_is_well();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -490,6 +527,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(silent_connections_make_room, start_scene,
 						end_scene),
 		cmocka_unit_test_setup_teardown(dropped_sessions_do_not_pile_up, start_scene,
+						end_scene),
+		cmocka_unit_test_setup_teardown(who_is_turned_away_fills_no_log, start_poor_scene,
 						end_scene),
 	};
 	int failed;
