@@ -116,9 +116,7 @@ static bool awaits_its_data(const struct xtal_queue *q, const struct xtal_op *op
 	       xtal_queue_awaits(q, op->local, op->len);
 }
 
-/* What has not begun and goes to the same peer ends with status when its turn comes: not one after
- * another, each after a time limit of its own. */
-static void lose_waiting(struct xtal_queue *q, const struct xtal_link *link, uint32_t status)
+void xtal_pending_lose(struct xtal_queue *q, const struct xtal_link *link, uint32_t status)
 {
 	for (struct xtal_pending *p = q->start; p; p = p->next)
 		if (p->op.remote.tid == link->tid && xtal_eid_equal(p->op.remote.eid, link->eid))
@@ -144,7 +142,7 @@ static uint32_t stop_waiting(struct xtal_queue *q, const struct xtal_remote *r, 
 	if (waits_in_vain(q)) {
 		status = link->status;
 		xtal_tell(q, r, len, status, link->text);
-		lose_waiting(q, link, status);
+		xtal_pending_lose(q, link, status);
 	}
 	xtal_link_unwait(link, q);
 	return status;
@@ -154,7 +152,7 @@ void xtal_pending_give_up(struct xtal_queue *q, uint32_t status)
 {
 	const struct xtal_link *link = q->wait_link;
 
-	lose_waiting(q, link, status);
+	xtal_pending_lose(q, link, status);
 	xtal_link_unwait(q->wait_link, q);
 	xtal_queue_progress(q);
 }

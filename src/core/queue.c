@@ -224,6 +224,10 @@ static void retire(struct xtal_queue *q)
 	/* Nothing succeeds behind it over the same link, also before the agent has purged it. */
 	if (xtal_unlikely(status == XTAL_UNREACHABLE) && (p->link || p->bulk))
 		xtal_xlats_purge(&q->xlats, p->link ? p->link : xtal_bulk_link(p->bulk));
+	/* Its link goes on, but has been waited for long enough. Other queues stop at an error, or are told. */
+	if (xtal_unlikely(status == XTAL_UNREACHABLE) && !q->share && p->link &&
+	    xtal_messages_lasts(p->link))
+		xtal_pending_lose(q, p->link, status);
 	if (p->link) {
 		xtal_messages_retire(p->link);
 		xtal_link_put(p->link);

@@ -189,6 +189,9 @@ bool xtal_queue_awaits(const struct xtal_queue *q, uint64_t addr, uint64_t len);
 
 /* Begins p. True: it is under way or done; false: it waits, state NEW. Under the lock. */
 bool xtal_pending_start(struct xtal_queue *q, struct xtal_pending *p);
+/* What has not begun and goes to the link's peer ends with status when its turn comes: not one after
+ * another, each after a time limit of its own. Under the lock. */
+void xtal_pending_lose(struct xtal_queue *q, const struct xtal_link *link, uint32_t status);
 /* The queue waits for a link in vain: what has not begun and would go there ends with status. */
 void xtal_pending_give_up(struct xtal_queue *q, uint32_t status);
 /* p, which is alone under way and is moved in fragments, goes back to NEW: it is begun once more.

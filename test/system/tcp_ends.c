@@ -212,11 +212,65 @@ static void a_stopped_initiator_lengthens_no_lease(void **state)
 	proc_kill(own);
 }
 
+/* ---- Owners that die, or are stopped for too long ---- */
+
+/* What waits behind operations that end by time ends with them, not each after a time of its own. */
+static int fills_its_queue(void *arg)
+{
+	struct scene *s = arg;
+	uint64_t limit = strtoull(s->timeout_ms, NULL, 10) * 1000000, began;
+	const unsigned depth = 1000;
+	struct dma_seg far, near;
+	struct dma_queue *q;
+	struct user u;
+
+	user_open(&u, s);
+	q = peer_queue(&u.p, depth);
+	far = peer_remote(&s->owner.export, 0, 64);
+	near = peer_part(u.local, 0, 64);
+	peer_expect(peer_write(q, far, near), "write");
+	ask(s, 1); /* to stop it */
+	began = proc_now();
+	for (unsigned i = 0; i < depth; i++)
+		if (dma_write(q, &far, &near))
+			proc_die("a post is refused");
+	for (unsigned i = 0; i < depth; i++)
+		if (peer_complete(q, PATIENCE).status != DMA_CR_ACK_TIMEOUT_ERR)
+			proc_die("a stopped owner has answered");
+	if (proc_now() - began > proc_slack(3 * limit))
+		proc_die("took %llu ms", (unsigned long long)(proc_now() - began) / 1000000);
+	ask(s, 2); /* to continue it */
+	/* Its time limit is short for a busy machine. */
+	for (unsigned i = 0; peer_write(q, far, near); i++)
+		if (i == 50)
+			proc_die("no write comes through afterwards");
+	dma_free_queue(q);
+	user_close(&u);
+	return 0;
+}
+
+static void a_long_queue_ends_at_once(void **state)
+{
+	struct scene *s = new_scene("500");
+	pid_t own = start_owner(s), user = proc_start(fills_its_queue, s);
+
+	(void)state;
+	assert_true(proc_await(&s->step, 1, PATIENCE));
+	proc_stop(own);
+	atomic_store(&s->stepped, 1);
+	assert_true(proc_await(&s->step, 2, PATIENCE));
+	proc_continue(own);
+	atomic_store(&s->stepped, 2);
+	assert_int_equal(proc_join(user, PATIENCE), 0);
+	proc_kill(own);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(refused_writes_take_nothing_else_along, proc_end_all),
 		cmocka_unit_test_teardown(a_stopped_initiator_lengthens_no_lease, proc_end_all),
+		cmocka_unit_test_teardown(a_long_queue_ends_at_once, proc_end_all),
 	};
 
 	cmocka_set_test_filter(getenv("XTAL_TEST_FILTER")); /* a pattern, for working on one */
