@@ -320,6 +320,8 @@ static bool receive_some(struct xtal_tcp_link *t, uint64_t now, const struct xta
 	if (n == -EAGAIN)
 		return false;
 	if (n <= 0) {
+		if (t->session.state == XTAL_SESSION_UP)
+			t->doubt = XTAL_TCP_DOUBT;
 		xtal_tcp_link_hang_up(
 			t, n ? xtal_tcp_reason(&t->stream, (int)n) : "the owner closed it", now);
 		return false;

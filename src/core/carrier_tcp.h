@@ -29,7 +29,12 @@ struct xtal_tcp_link {
 	bool shaking;            /* ... but the socket is */
 	bool hung;               /* the connection is over; the agent is to close it */
 	bool doomed;             /* operations are (struct xtal_pending) */
+	unsigned
+		doubt; /* the owner hung up: so often it is looked for, though nothing is to be done */
 };
+
+/* So often: its port may be the last that goes of an owner that dies. */
+#define XTAL_TCP_DOUBT 4u
 
 /* On the agent: closes a connection that is over, makes one that is needed. */
 void xtal_tcp_link_drive(struct xtal_link *link);

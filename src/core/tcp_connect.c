@@ -176,6 +176,7 @@ bool xtal_tcp_link_up(struct xtal_tcp_link *t, uint64_t now)
 		return false;
 	}
 	t->incarnation = t->session.peer_incarnation;
+	t->doubt = 0;
 	if (atomic_load(&link->state) == XTAL_LINK_CONNECTING) {
 		xtal_messages_open(link);
 		atomic_store(&link->state, XTAL_LINK_UP);
@@ -379,6 +380,11 @@ static int begin(struct xtal_tcp_link *t, uint64_t now)
 	return err;
 }
 
+static void drive_again(struct xtal_timer *timer)
+{
+	xtal_tcp_link_drive(xtal_container_of(timer, struct xtal_tcp_link, timer)->link);
+}
+
 void xtal_tcp_link_drive(struct xtal_link *link)
 {
 	struct xtal_tcp_link *t = link->tcp;
@@ -394,10 +400,12 @@ void xtal_tcp_link_drive(struct xtal_link *link)
 	}
 	if (t->hung)
 		close_connection(t);
-	/* A new session wants a connection too, but nothing may be there to be done in it. */
+	/* A new session wants a connection too, but nothing may be there to be done in it. An owner that went
+	 * without a farewell is looked for: one that has died shall leave no link behind. */
 	if (t->stream.fd < 0 && xtal_initiator_wants_connection(&t->session, now) &&
-	    (atomic_load(&link->state) == XTAL_LINK_CONNECTING ||
+	    (t->doubt || atomic_load(&link->state) == XTAL_LINK_CONNECTING ||
 	     xtal_requester_is_busy(&link->requester))) {
+		t->doubt -= t->doubt != 0;
 		err = begin(t, now);
 		if (err == -ENOKEY)
 			text = t->link->attempt;
@@ -412,6 +420,8 @@ void xtal_tcp_link_drive(struct xtal_link *link)
 			xtal_tcp_link_hang_up(t, ev.why, now);
 	} else if (t->stream.fd >= 0 && !t->connecting && !(t->watched & XTAL_OS_READABLE)) {
 		xtal_agent_set_timer(&t->timer, soon(now), look);
+	} else if (t->stream.fd < 0 && t->doubt && t->session.connect_at > now) {
+		xtal_agent_set_timer(&t->timer, t->session.connect_at, drive_again);
 	}
 	xtal_unlock(&link->lock);
 	if (text)

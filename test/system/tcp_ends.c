@@ -214,6 +214,55 @@ static void a_stopped_initiator_lengthens_no_lease(void **state)
 
 /* ---- Owners that die, or are stopped for too long ---- */
 
+/* An initiator outlives its owners: of those that died nothing is kept. */
+static int outlives_its_owners(void *arg)
+{
+	struct scene *s = arg;
+	struct xtal_counters c = { 0 };
+	struct user u;
+
+	user_open(&u, s);
+	for (uint32_t i = 1; i <= s->rounds; i++) {
+		if (!proc_await(&s->step, i, PATIENCE))
+			proc_die("no owner");
+		peer_expect(peer_write(u.q, peer_remote(&s->owner.export, 0, 8),
+				       peer_part(u.local, 0, 8)),
+			    "write");
+		atomic_store(&s->stepped, i);
+	}
+	for (unsigned ms = 0; ms < PATIENCE; ms++) {
+		xtal_counters_read(&c, sizeof(c));
+		if (!c.links)
+			break;
+		proc_sleep_us(1000);
+	}
+	if (c.links)
+		proc_die("%llu links are left of %u owners", (unsigned long long)c.links,
+			 s->rounds);
+	user_close(&u);
+	return 0;
+}
+
+static void owners_that_died_leave_no_link(void **state)
+{
+	struct scene *s = new_scene("8000");
+	pid_t user;
+
+	(void)state;
+	s->rounds = proc_rounds(10, 100);
+	user = proc_start(outlives_its_owners, s);
+	for (uint32_t i = 1; i <= s->rounds; i++) {
+		pid_t own;
+
+		atomic_store(&s->owner.ready, 0);
+		own = start_owner(s);
+		atomic_store(&s->step, i);
+		assert_true(proc_await(&s->stepped, i, PATIENCE));
+		proc_kill(own);
+	}
+	assert_int_equal(proc_join(user, PATIENCE), 0);
+}
+
 /* What waits behind operations that end by time ends with them, not each after a time of its own. */
 static int fills_its_queue(void *arg)
 {
@@ -270,6 +319,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(refused_writes_take_nothing_else_along, proc_end_all),
 		cmocka_unit_test_teardown(a_stopped_initiator_lengthens_no_lease, proc_end_all),
+		cmocka_unit_test_teardown(owners_that_died_leave_no_link, proc_end_all),
 		cmocka_unit_test_teardown(a_long_queue_ends_at_once, proc_end_all),
 	};
 
