@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "core/carrier.h"
 #include "core/config.h"
 #include "core/context_impl.h"
@@ -24,6 +25,7 @@
 
 static void fail_if_broken(struct xtal_link *link)
 {
+	char eid[XTAL_EID_TEXT];
 	const char *text;
 	uint32_t status;
 
@@ -31,7 +33,10 @@ static void fail_if_broken(struct xtal_link *link)
 	text = link->broken;
 	status = link->broken_status;
 	xtal_unlock(&link->lock);
-	if (text)
+	if (text && link->tcp)
+		xtal_link_fail(link, status, "TCP port %u of %s: %s", link->tid & 0xffff,
+			       xtal_text_eid(link->eid, eid, sizeof(eid)), text);
+	else if (text)
 		xtal_link_fail(link, status, "%s", text);
 }
 

@@ -3,6 +3,7 @@
 #include "core/queue.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -366,10 +367,15 @@ static struct xtal_link *overdue(struct xtal_queue *q, uint64_t now)
 }
 
 /* What helps a user to find out why. */
-static const char *state_of_owner(const struct xtal_link *link)
+static const char *state_of_owner(struct xtal_link *link, char *buf, size_t size)
 {
+	buf[0] = 0;
+	xtal_lock(&link->lock);
+	if (link->attempt[0])
+		snprintf(buf, size, ": %s", link->attempt);
+	xtal_unlock(&link->lock);
 	if (link->tcp || !link->pid)
-		return "";
+		return buf;
 	switch (xtal_os_process_state(link->pid)) {
 	case XTAL_OS_STOPPED:
 		return " (its process is stopped)";
@@ -384,6 +390,7 @@ static const char *state_of_owner(const struct xtal_link *link)
 static void tick(struct xtal_queue *q, uint64_t now)
 {
 	struct xtal_link *late = NULL;
+	char why[164];
 
 	/* One that moves data inline may hold it for longer: no waiting for that. */
 	if (!xtal_bias_trylock(&q->lock, 200))
@@ -397,7 +404,7 @@ static void tick(struct xtal_queue *q, uint64_t now)
 		xtal_link_fail(late, XTAL_UNREACHABLE,
 			       "the owner of port %u made no progress for %llu ms%s",
 			       late->tid & 0xffff, (unsigned long long)(q->timeout_ns / 1000000),
-			       state_of_owner(late));
+			       state_of_owner(late, why, sizeof(why)));
 		xtal_link_put(late);
 	}
 }

@@ -143,7 +143,7 @@ void xtal_tcp_link_hang_up(struct xtal_tcp_link *t, const char *why, uint64_t no
 
 	if (t->hung || t->stream.fd < 0)
 		return;
-	snprintf(t->link->attempt, sizeof(t->link->attempt), "%s", why);
+	note(t, "", why);
 	xtal_log(XTAL_LOG_INFO, "xtal", "link %u: connection lost: %s", link->id, why);
 	xtal_tcp_shutdown(&t->stream);
 	t->hung = true;
@@ -176,6 +176,7 @@ bool xtal_tcp_link_up(struct xtal_tcp_link *t, uint64_t now)
 		return false;
 	}
 	t->incarnation = t->session.peer_incarnation;
+	link->attempt[0] = 0;
 	t->doubt = 0;
 	if (atomic_load(&link->state) == XTAL_LINK_CONNECTING) {
 		xtal_messages_open(link);

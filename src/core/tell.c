@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "core/bulk.h"
 #include "core/config.h"
 #include "core/context_impl.h"
@@ -126,6 +127,25 @@ void xtal_tell_op(const struct xtal_queue *q, const struct xtal_op *op, uint32_t
 	tell(q, &op->remote, op->len, status, why, detail);
 }
 
+/* Its time is over, but the link goes on. */
+static void tell_overdue(const struct xtal_queue *q, const struct xtal_pending *p)
+{
+	struct xtal_link *link = p->link;
+	char eid[XTAL_EID_TEXT], why[320];
+	size_t used = 0;
+
+	xtal_text_add(why, sizeof(why), &used, "nothing moved for %llu ms; ",
+		      (unsigned long long)(q->timeout_ns / 1000000));
+	xtal_lock(&link->lock);
+	if (link->attempt[0])
+		xtal_text_add(why, sizeof(why), &used, "%s", link->attempt);
+	else
+		xtal_text_add(why, sizeof(why), &used, "TCP port %u of %s is connected",
+			      link->tid & 0xffff, xtal_text_eid(link->eid, eid, sizeof(eid)));
+	xtal_unlock(&link->lock);
+	xtal_tell(q, &p->op.remote, p->op.len, XTAL_UNREACHABLE, why);
+}
+
 void xtal_tell_pending(const struct xtal_queue *q, const struct xtal_pending *p, uint32_t status)
 {
 	const struct xtal_link *link = p->bulk ? xtal_bulk_link(p->bulk) : p->link;
@@ -135,6 +155,8 @@ void xtal_tell_pending(const struct xtal_queue *q, const struct xtal_pending *p,
 		return;
 	if (status == XTAL_UNREACHABLE && link && atomic_load(&link->state) == XTAL_LINK_DEAD)
 		xtal_tell(q, &p->op.remote, p->op.len, status, link->text);
+	else if (status == XTAL_UNREACHABLE && p->link && p->link->tcp)
+		tell_overdue(q, p);
 	else
 		xtal_tell_op(q, &p->op, status);
 }

@@ -5,11 +5,14 @@
  * owners that die. And that the log says why.
  */
 /* ctest: timeout=120 label=soak */
+#include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "lib/peer.h"
 #include "lib/proc.h"
@@ -314,6 +317,132 @@ static void a_long_queue_ends_at_once(void **state)
 	proc_kill(own);
 }
 
+/* ---- A port that another program has ---- */
+
+static _Atomic uint32_t *alien_port;
+static char log_file[64];
+
+/* Any thread may find out: the log has it. */
+static void log_anew(void)
+{
+	unlink(log_file);
+	setenv("XTAL_LOG", log_file, 1);
+}
+
+static void must_tell(const char *words)
+{
+	if (!proc_file_has(log_file, words))
+		proc_die("%s does not say \"%s\"", log_file, words);
+}
+
+/* Says what such servers say, or nothing, and waits. */
+static int is_an_alien(void *arg)
+{
+	bool silent = arg;
+	static const char banner[] = "SSH-2.0-OpenSSH_9.2p1\r\n";
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(PEER_LOOPBACK) };
+	socklen_t len = sizeof(at);
+	int sock = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (bind(sock, (struct sockaddr *)&at, len) || listen(sock, 8) ||
+	    getsockname(sock, (struct sockaddr *)&at, &len))
+		proc_die("no alien: %m");
+	atomic_store(alien_port, ntohs(at.sin_port));
+	for (;;) {
+		int fd = accept(sock, NULL, NULL);
+
+		if (!silent && send(fd, banner, sizeof(banner) - 1, MSG_NOSIGNAL) < 0)
+			close(fd);
+	}
+}
+
+/* Known at once, and told: who, where, what. */
+static int meets_an_alien(void *arg)
+{
+	struct scene *s = arg;
+	uint64_t began = proc_now();
+	struct dma_seg far;
+	char port[16];
+	struct user u;
+	int status;
+
+	log_anew();
+	user_open(&u, s);
+	s->owner.export = (struct peer_export){ .sva = 4096, .tid = 1u << 16 | *alien_port };
+	far = peer_remote(&s->owner.export, 0, 8);
+	status = peer_write(u.q, far, peer_part(u.local, 0, 8));
+	if (status != DMA_CR_ACK_TIMEOUT_ERR)
+		proc_die("status %d", status);
+	if (proc_now() - began > proc_slack(2000000000))
+		proc_die("took %llu ms", (unsigned long long)(proc_now() - began) / 1000000);
+	snprintf(port, sizeof(port), "port %u ", *alien_port);
+	must_tell(port);
+	must_tell("127.0.0.1");
+	must_tell(strcmp(s->timeout_ms, "8000") == 0 ? "another protocol" : "the greeting");
+	user_close(&u);
+	return 0;
+}
+
+static void another_program_at_the_port_is_named(void **state)
+{
+	struct scene *s = new_scene("8000");
+	pid_t alien;
+
+	(void)state;
+	alien_port = proc_shared(sizeof(*alien_port));
+	alien = proc_start(is_an_alien, NULL);
+	assert_true(proc_await(alien_port, 1, PATIENCE));
+	assert_int_equal(proc_run(meets_an_alien, s, PATIENCE), 0);
+	proc_kill(alien);
+}
+
+static void a_silent_program_at_the_port_is_named(void **state)
+{
+	struct scene *s = new_scene("500");
+	pid_t alien;
+
+	(void)state;
+	alien_port = proc_shared(sizeof(*alien_port));
+	alien = proc_start(is_an_alien, s);
+	assert_true(proc_await(alien_port, 1, PATIENCE));
+	assert_int_equal(proc_run(meets_an_alien, s, PATIENCE), 0);
+	proc_kill(alien);
+}
+
+/* What ends by time says what kept it. */
+static int is_told_why(void *arg)
+{
+	struct scene *s = arg;
+	struct dma_seg far, near;
+	struct user u;
+
+	log_anew();
+	user_open(&u, s);
+	far = peer_remote(&s->owner.export, 0, 8);
+	near = peer_part(u.local, 0, 8);
+	peer_expect(peer_write(u.q, far, near), "write");
+	ask(s, 1); /* to stop it */
+	if (peer_write(u.q, far, near) != DMA_CR_ACK_TIMEOUT_ERR)
+		proc_die("a stopped owner has answered");
+	must_tell("400 ms");
+	must_tell("127.0.0.1");
+	user_close(&u);
+	return 0;
+}
+
+static void overdue_operations_say_why(void **state)
+{
+	struct scene *s = new_scene("400");
+	pid_t own = start_owner(s), user = proc_start(is_told_why, s);
+
+	(void)state;
+	assert_true(proc_await(&s->step, 1, PATIENCE));
+	proc_stop(own);
+	atomic_store(&s->stepped, 1);
+	assert_int_equal(proc_join(user, PATIENCE), 0);
+	proc_kill(own);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,8 +450,15 @@ int main(void)
 		cmocka_unit_test_teardown(a_stopped_initiator_lengthens_no_lease, proc_end_all),
 		cmocka_unit_test_teardown(owners_that_died_leave_no_link, proc_end_all),
 		cmocka_unit_test_teardown(a_long_queue_ends_at_once, proc_end_all),
+		cmocka_unit_test_teardown(another_program_at_the_port_is_named, proc_end_all),
+		cmocka_unit_test_teardown(a_silent_program_at_the_port_is_named, proc_end_all),
+		cmocka_unit_test_teardown(overdue_operations_say_why, proc_end_all),
 	};
+	int failed;
 
 	cmocka_set_test_filter(getenv("XTAL_TEST_FILTER")); /* a pattern, for working on one */
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	snprintf(log_file, sizeof(log_file), "/tmp/xtal-ends-%d.log", getpid());
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(log_file);
+	return failed;
 }
