@@ -238,6 +238,8 @@ static int adopt_chunk(struct xtal_os_chunk *c)
 	struct xtal_os_adopter *a = c->a;
 	int err;
 
+	/* Whatever were there would be taken for the chunk's when that is given back. */
+	clean(a->scratch);
 	xtal_os_window_open(a, c->fd, c->at, c->at + c->len, c->offset, false);
 	err = xtal_os_uffd_register(a->window, c->at, c->len, XTAL_OS_TRAP_MISSING);
 	if (!err)
@@ -357,7 +359,9 @@ static int move_all(struct xtal_os_adopter *a, struct xtal_os_run *run, uint64_t
 	/* Where the stage has been moved away something of the program's may be by now. */
 	if (dropped < run->hi - run->lo)
 		xtal_os_window_drop(a, stage + dropped, run->hi - run->lo - dropped);
-	return err == -EINVAL ? -EAGAIN : err; /* mappings were split meanwhile */
+	/* Mappings were split meanwhile; or, seen once beside a thread that drops pages, the kernel found a
+	 * page where none was. Everything has been given back. */
+	return err == -EINVAL || err == -EEXIST ? -EAGAIN : err;
 }
 
 static const char *words(int err)
