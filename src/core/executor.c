@@ -150,7 +150,7 @@ uint32_t xtal_execute_atomic(struct xtal_context *ctx, struct xtal_lane *lane,
 	if (status)
 		return status;
 	/* The page is looked at first: a pointer gone bad is an error, not a signal. */
-	if (xtal_os_probe_write((void *)(uintptr_t)addr)) {
+	if (xtal_os_probe_write_now((void *)(uintptr_t)addr)) {
 		status = XTAL_REMOTE_ACCESS;
 	} else {
 		xtal_atomic_execute((void *)(uintptr_t)addr, &a);

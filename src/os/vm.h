@@ -76,6 +76,8 @@ void xtal_os_bounce_fork_child(void);
 /* 0 when the 4-byte-aligned word at addr can be written right now, else -EFAULT. Does not
  * change it (a futex operation that adds 0). Thread safe. */
 int xtal_os_probe_write(void *addr);
+/* The same; the answer is not old when it comes back. */
+int xtal_os_probe_write_now(void *addr);
 /* 0 when each page of [addr, addr+len) can be read (or written) right now, else -EFAULT.
  * A look at every page: for telling why a copy failed, not for the hot path. */
 int xtal_os_probe_access(const void *addr, size_t len, bool write);

@@ -217,7 +217,7 @@ static int guarded_get(const struct xtal_reach *reach, struct xtal_shared_iov *i
 static int guarded_atomic(const struct xtal_reach *reach, uint64_t addr, struct xtal_atomic *a)
 {
 	uint8_t *dst = xtal_reach_place(reach, addr);
-	int err = xtal_os_probe_write(dst);
+	int err = xtal_os_probe_write_now(dst);
 
 	if (!err)
 		xtal_atomic_execute(dst, a);

@@ -338,6 +338,9 @@ static void unmapped_memory_is_an_error(void **state)
 				 DMA_CR_REM_ACCESS_ABORT_ERR);
 		assert_int_equal(ending(dma_read(p.queue, remote, &part)),
 				 DMA_CR_REM_ACCESS_ABORT_ERR);
+		part.len = 8;
+		assert_int_equal(ending(dma_faa(p.queue, remote, &part, 1)),
+				 DMA_CR_REM_ACCESS_ABORT_ERR);
 	}
 	dma_unregister_seg(p.ctx, local);
 	dma_unregister_seg(p.owner, remote);

@@ -350,6 +350,8 @@ static void probe_write(void **state)
 
 	(void)state;
 	assert_int_equal(xtal_os_probe_write(area), 0);
+	assert_int_equal(xtal_os_probe_write_now(area), 0);
+	assert_int_equal(xtal_os_probe_write_now(area + HOLE * page), -EFAULT);
 	assert_int_equal(area[0], 'i');
 	assert_int_equal(xtal_os_probe_write(area + HOLE * page), -EFAULT);
 	assert_int_equal(xtal_os_probe_write(area + HOLE * page - 4), 0);
