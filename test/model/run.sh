@@ -62,7 +62,7 @@ search() {	# search MODEL OPTIMISATION [-D...]; the result is in ./log
 	rm -f pan pan.* ./*.trail log
 	spin -a "$@" "$model.pml" >log 2>&1 || return 1
 	! grep -qi 'error' log || return 1
-	$cc "$opt" -w -DSAFETY -DCOLLAPSE -DMEMLIM=2048 -o pan pan.c >>log 2>&1 || return 1
+	$cc "$opt" -w -DSAFETY -DMEMLIM=2048 -o pan pan.c >>log 2>&1 || return 1
 	./pan -m20000 -w20 >log 2>&1
 	! grep -Eq 'max search depth too small|out of memory|MEMLIM bound|aborting|VECTORSZ|too many' log
 }

@@ -5,7 +5,7 @@
 #
 #   XTAL_TEST_BUILDS="dev asan"   only these (default: dev clang asan tsan aarch64)
 #   XTAL_TEST_BUDGET=1200         seconds for everything
-#   XTAL_TEST_SCALE=100           per cent of the iterations in the dev build; 15 elsewhere, 8 under aarch64 and tsan
+#   XTAL_TEST_SCALE=100           per cent of the iterations in the dev build; 15 elsewhere, 8 under tsan, 5 under aarch64
 set -u
 cd "$(dirname "$0")/../.."
 
@@ -75,7 +75,7 @@ run_build() {
 		case $build in
 		dev) ;;
 		tsan) export XTAL_TEST_SCALE=${XTAL_TEST_SCALE:-8} ;; # twenty times slower
-		aarch64) export XTAL_TEST_SCALE=${XTAL_TEST_SCALE:-8} ;;
+		aarch64) export XTAL_TEST_SCALE=${XTAL_TEST_SCALE:-5} ;; # emulated
 		*) export XTAL_TEST_SCALE=${XTAL_TEST_SCALE:-15} ;;
 		esac
 		[ ! -e "$results/no-leaks" ] || export ASAN_OPTIONS=detect_leaks=0
