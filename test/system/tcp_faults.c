@@ -427,7 +427,10 @@ static int unmaps_its_own(void *arg)
 
 		peer_fill(u.memory, LEN, i + 1);
 		peer_expect(peer_write(u.q, far, *u.local), "write");
-		munmap(u.memory + LEN / 2, LEN / 2);
+		/* Without a hole: another thread's mmap would take it, and lose it below. */
+		if (mmap(u.memory + LEN / 2, LEN / 2, PROT_NONE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+			proc_die("mmap: %m");
 		status = peer_write(u.q, far, *u.local);
 		if (status != DMA_CR_LOC_ACCESS_ERR)
 			proc_die("a write from unmapped memory: status %d", status);
