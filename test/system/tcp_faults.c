@@ -470,7 +470,9 @@ static int owner_unmaps(void *arg)
 	peer_open(&p);
 	memory = peer_memory(PEER_TCP, LEN);
 	peer_register(&p, memory, LEN, &s->owner.export);
-	munmap(memory + LEN / 2, LEN / 2);
+	if (mmap(memory + LEN / 2, LEN / 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0) == MAP_FAILED)
+		proc_die("mmap: %m");
 	atomic_store(&s->owner.ready, 1);
 	for (;;)
 		proc_sleep_us(1000000);
