@@ -121,7 +121,8 @@ static inline struct xtal_key key_of(const struct cdma_queue *q, const struct dm
 {
 	return (struct xtal_key){
 		.a = (uint64_t)q->pub.cfg.rmt_eid.dw0 << 32 | seg->token_value,
-		.b = (uint64_t)seg->token_value_valid << 32 | seg->tid,
+		/* Never all zeros, which is no name. */
+		.b = UINT64_C(1) << 63 | (uint64_t)seg->token_value_valid << 32 | seg->tid,
 	};
 }
 

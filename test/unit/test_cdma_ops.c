@@ -255,6 +255,11 @@ static void a_key_stands_for_one_target(void **state)
 	p.queue->cfg.rmt_eid.dw0++;
 	dma_write(p.queue, &p.remote, &p.local);
 	assert_false(same_key(key, core.short_key));
+	/* All 0 is no name: translations begin with it. */
+	p.remote.tid = p.remote.token_value = p.queue->cfg.rmt_eid.dw0 = 0;
+	p.remote.token_value_valid = false;
+	dma_write(p.queue, &p.remote, &p.local);
+	assert_false(same_key((struct xtal_key){ 0 }, core.short_key));
 }
 
 /* ---- Completions and events ---- */
