@@ -193,8 +193,8 @@ static bool run_sources(uint64_t deadline)
 	uint64_t tags[64];
 	int n = xtal_os_epoll_wait(agent.epoll, tags, 64, deadline);
 
-	if (n < 0 &&
-	    deadline) /* the program has closed it: there is nothing to sleep in any more */
+	/* The program has closed it: there is nothing to sleep in any more. */
+	if (n < 0 && deadline)
 		xtal_os_sleep_ns(TICK_NS);
 	for (int i = 0; i < n; i++) {
 		struct xtal_source *s;

@@ -29,8 +29,7 @@ struct xtal_tcp_link {
 	bool shaking;            /* ... but the socket is */
 	bool hung;               /* the connection is over; the agent is to close it */
 	bool doomed;             /* operations are (struct xtal_pending) */
-	unsigned
-		doubt; /* the owner hung up: so often it is looked for, though nothing is to be done */
+	unsigned doubt;          /* the owner hung up: so often it is looked for, all the same */
 };
 
 /* So often: its port may be the last that goes of an owner that dies. */

@@ -19,8 +19,7 @@ struct xtal_tcp_server {
 	struct xtal_source listener; /* fd -1: none */
 	int spare_fd;                /* given up to turn a peer away when no other is left */
 	struct xtal_list greeting, sessions;
-	struct xtal_list
-		parted; /* of the sessions those without a connection, the longest ones first */
+	struct xtal_list parted; /* sessions without a connection, the longest ones first */
 	unsigned greeting_count, hot_count, parted_count;
 	struct xtal_list polled; /* connections that the program reads itself (tcp_poll.c) */
 	unsigned polled_count;

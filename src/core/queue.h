@@ -106,9 +106,9 @@ XTAL_INTERNAL_API int xtal_queue_add8(struct xtal_queue *queue, struct xtal_key 
 				      uint64_t local, uint64_t user, uint64_t value);
 
 /*
- * The same for queues with a shared completion queue; otherwise all return -ENOENT. name: key.a, key.b is 0. mark: what of an
- * operation its record shows, xtal_mark(). All of it in registers: what is put together in memory
- * from smaller parts has to wait there, 4 ns.
+ * The same for queues with a shared completion queue; otherwise all return -ENOENT. name: key.a, key.b
+ * is 0. mark: what of an operation its record shows, xtal_mark(). All of it in registers: what is
+ * put together in memory from smaller parts has to wait there, 4 ns.
  */
 XTAL_INTERNAL_API int xtal_queue_put8_marked(struct xtal_queue *queue, uint64_t addr,
 					     uint64_t local, uint64_t user, uint64_t mark,
